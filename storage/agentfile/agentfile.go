@@ -1,0 +1,136 @@
+// Package agentfile reads the agent file: the YAML in which a person says what
+// an agent is. It knows the file's fields and their rules and tells every fault
+// with its line and field. It stores nothing and runs nothing, and imports
+// nothing of agentrun.
+package agentfile
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-faster/errors"
+)
+
+// Bounds and defaults of an agent file.
+const (
+	// MaxSize bounds the file, in bytes.
+	MaxSize = 1 << 20
+	// DefaultTurn is the wall time of a turn whose file says nothing.
+	DefaultTurn = 30 * time.Minute
+	// MaxTurn bounds the wall time of a turn.
+	MaxTurn = 7 * 24 * time.Hour
+)
+
+// File is an agent file as it was written, with what it says.
+type File struct {
+	Source     string
+	Definition Definition
+}
+
+// Definition is what an agent file says. Exactly one of Command and Model is
+// set. Its JSON form is kept on disk: fields may be added, never renamed.
+type Definition struct {
+	Name string `json:"name"`
+	// Command is the program of the agent with its arguments.
+	Command []string `json:"command,omitempty"`
+	// Env is added to the environment of the agent's commands.
+	Env map[string]string `json:"env,omitempty"`
+	// Restart says that a turn of the program may be run again when a server's
+	// end cut it off.
+	Restart bool `json:"restart,omitempty"`
+	// Model is the agent's model as provider/model.
+	Model string `json:"model,omitempty"`
+	// Instructions are the model's system prompt.
+	Instructions string `json:"instructions,omitempty"`
+	// Tools are the names of the built-in tools offered to the model.
+	Tools []string `json:"tools,omitempty"`
+	// MCP are the tool servers offered to the model.
+	MCP    []ToolServer `json:"mcp,omitempty"`
+	Limits Limits       `json:"limits,omitzero"`
+}
+
+// ToolServer is a tool server of a model; exactly one of Command and URL is set.
+type ToolServer struct {
+	Name    string   `json:"name"`
+	Command []string `json:"command,omitempty"`
+	URL     string   `json:"url,omitempty"`
+}
+
+// Limits bound a turn. Zero means the default.
+type Limits struct {
+	// Turn is the wall time of a turn.
+	Turn Duration `json:"turn,omitzero"`
+	// Steps is the most model calls of a turn.
+	Steps int `json:"steps,omitempty"`
+	// Tokens is the most tokens of a turn.
+	Tokens int `json:"tokens,omitempty"`
+}
+
+// TurnTime returns the wall time of a turn, the default included.
+func (l Limits) TurnTime() time.Duration {
+	if l.Turn == 0 {
+		return DefaultTurn
+	}
+	return time.Duration(l.Turn)
+}
+
+// Duration is a time.Duration that is written as in "10m".
+type Duration time.Duration
+
+// MarshalJSON writes the duration as a string.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (d *Duration) UnmarshalJSON(raw []byte) error {
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return err
+	}
+	parsed, err := time.ParseDuration(text)
+	*d = Duration(parsed)
+	return err
+}
+
+// ErrInvalid says that an agent file has faults. It always comes inside *Error.
+var ErrInvalid = errors.New("invalid agent file")
+
+// Error lists everything that is wrong with an agent file.
+type Error struct {
+	// Faults is never empty, and ordered by line.
+	Faults []Fault
+}
+
+// Fault is one thing that is wrong with an agent file.
+type Fault struct {
+	// Line counts from 1; 0 means the file as a whole.
+	Line int
+	// Field is the path of the field, such as limits.turn; empty when the
+	// fault is not in a field.
+	Field string
+	// Problem says what is wrong and what is wanted.
+	Problem string
+}
+
+func (f Fault) String() string {
+	text := f.Problem
+	if f.Field != "" {
+		text = f.Field + ": " + text
+	}
+	if f.Line > 0 {
+		text = fmt.Sprintf("line %d: %s", f.Line, text)
+	}
+	return text
+}
+
+func (e *Error) Error() string {
+	texts := make([]string, len(e.Faults))
+	for i, f := range e.Faults {
+		texts[i] = f.String()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap returns ErrInvalid.
+func (e *Error) Unwrap() error { return ErrInvalid }

@@ -1,0 +1,345 @@
+package storage
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-faster/errors"
+	"github.com/google/uuid"
+
+	"agentrun/storage/kv"
+)
+
+// State is the state of a run. The values are those of the API's loop_status.
+type State string
+
+// The states of a run.
+const (
+	// StateRunning covers waiting for a worker, startup and work.
+	StateRunning State = "running"
+	// StateFinished means idle: the last turn ended normally, or none began.
+	StateFinished State = "finished"
+	// StateTechnicalError means that the last turn failed.
+	StateTechnicalError State = "technical_error"
+	// StateTerminated is final: the run was stopped or deleted.
+	StateTerminated State = "terminated"
+)
+
+// Run is one execution of an agent.
+type Run struct {
+	ID      RunID
+	OrgID   OrgID
+	AgentID AgentID
+	// KeyID is the key that created the run.
+	KeyID KeyID
+	Name  string
+	// Revision is the agent's revision that the run keeps for its life.
+	Revision uint32
+	State    State
+	// Reason says why the run is in StateTechnicalError or StateTerminated.
+	Reason string
+	// Turn counts the turns begun.
+	Turn uint64
+	// WaitingInputs counts the inputs that no turn has accepted yet.
+	WaitingInputs uint64
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+}
+
+// runRecord is a run's row. The counters are what makes a missing row of a
+// list an error instead of a shorter list.
+type runRecord struct {
+	ID       RunID   `json:"id"`
+	OrgID    OrgID   `json:"org_id"`
+	AgentID  AgentID `json:"agent_id"`
+	KeyID    KeyID   `json:"key_id"`
+	Name     string  `json:"name"`
+	Revision uint32  `json:"revision"`
+	State    State   `json:"state"`
+	Reason   string  `json:"reason,omitempty"`
+	Turn     uint64  `json:"turn"`
+	// TurnOpen is true from the acceptance of an input to the turn's end, also
+	// while a turn that was cut off waits to be run again.
+	TurnOpen bool `json:"turn_open,omitempty"`
+	// Ticket is the run's place among the waiting; nil when it does not wait.
+	Ticket *uuid.UUID `json:"ticket,omitempty"`
+	// Claim is the hold of a server on the run; nil when there is none.
+	Claim *Claim `json:"claim,omitempty"`
+	// Stopping is why a claimed run is to end; its claim holder sees to it.
+	Stopping string `json:"stopping,omitempty"`
+	// Given and Accepted number the last input given and the last accepted.
+	Given     uint64    `json:"given"`
+	Accepted  uint64    `json:"accepted"`
+	Messages  uint64    `json:"messages"`
+	Events    uint64    `json:"events"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+func (r *runRecord) run() Run {
+	return Run{
+		ID: r.ID, OrgID: r.OrgID, AgentID: r.AgentID, KeyID: r.KeyID, Name: r.Name,
+		Revision: r.Revision, State: r.State, Reason: r.Reason, Turn: r.Turn,
+		WaitingInputs: r.Given - r.Accepted, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+	}
+}
+
+// inputRecord is an input that waits for its turn.
+type inputRecord struct {
+	Text string    `json:"text"`
+	At   time.Time `json:"at"`
+}
+
+// NewRun is what a run is created from.
+type NewRun struct {
+	ID     RunID
+	Caller Caller
+	// Template is the agent that the caller named.
+	Template AgentID
+	Name     string
+	// Input is the first input; nil creates an idle run.
+	Input *string
+	// Files are in the run's workspace already.
+	Files []FileDelivered
+	// Providers are the names of the model providers that are configured.
+	Providers []string
+}
+
+// CheckCreate says whether the caller may create a run of the agent it named:
+// ErrTemplateMismatch, ErrAgentDeleted, *ArchivedError, in this order. It only
+// reads; CreateRun checks again.
+func (s *Store) CheckCreate(ctx context.Context, caller Caller, template AgentID) error {
+	return s.db.View(ctx, func(r kv.Reader) error {
+		_, err := checkCreate(r, caller, template)
+		return err
+	})
+}
+
+func checkCreate(r kv.Reader, caller Caller, template AgentID) (*agentRecord, error) {
+	if template != caller.AgentID {
+		return nil, errors.Wrapf(ErrTemplateMismatch, "key %s", caller.KeyID)
+	}
+	agent, err := agentByID(r, caller.AgentID)
+	switch {
+	case err != nil:
+		return nil, err
+	case agent.Deleted:
+		return nil, errors.Wrapf(ErrAgentDeleted, "agent %s", agent.ID)
+	case agent.Archived:
+		return nil, &ArchivedError{Name: agent.Name}
+	}
+	return agent, nil
+}
+
+// CreateRun makes a run, and hands its input to the workers, in one
+// transaction. The key is checked once more (ErrInvalidKey), then what
+// CheckCreate checks, then the model (*ModelError).
+func (s *Store) CreateRun(ctx context.Context, n NewRun) (Run, error) {
+	var run Run
+	err := s.update(ctx, func(tx *tx) error {
+		if _, err := usableKey(tx, n.Caller.KeyID, tx.now); err != nil {
+			return err
+		}
+		agent, err := checkCreate(tx, n.Caller, n.Template)
+		if err != nil {
+			return err
+		}
+		if err := checkModel(tx, agent, n.Providers); err != nil {
+			return err
+		}
+		rec := &runRecord{
+			ID: n.ID, OrgID: agent.OrgID, AgentID: agent.ID, KeyID: n.Caller.KeyID, Name: n.Name,
+			Revision: agent.Revision, State: StateFinished, CreatedAt: tx.now,
+		}
+		if err := tx.openHistory(rec, n); err != nil {
+			return err
+		}
+		if err := put(tx, spaceAgentRuns, join(rec.AgentID.UUID[:], rec.ID.UUID[:]), present{}); err != nil {
+			return err
+		}
+		run = rec.run()
+		return tx.putRun(rec)
+	})
+	return run, err
+}
+
+// openHistory records what a run begins with: its files and its first input.
+func (tx *tx) openHistory(rec *runRecord, n NewRun) error {
+	if err := tx.addEvent(rec, EventRunCreated, nil); err != nil {
+		return err
+	}
+	for _, f := range n.Files {
+		if err := tx.addEvent(rec, EventFileDelivered, f); err != nil {
+			return err
+		}
+	}
+	if n.Input == nil {
+		return nil
+	}
+	return tx.giveInput(rec, *n.Input)
+}
+
+// checkModel refuses an agent whose model the organisation does not allow or
+// whose provider is not configured; a program needs no model.
+func checkModel(r kv.Reader, agent *agentRecord, providers []string) error {
+	rev, err := revision(r, agent.ID, agent.Revision)
+	if err != nil || rev.Definition.Model == "" {
+		return err
+	}
+	model := rev.Definition.Model
+	provider, _, _ := strings.Cut(model, "/")
+	if !slices.Contains(providers, provider) {
+		return &ModelError{Model: model, Provider: provider}
+	}
+	org, err := get[orgRecord](r, spaceOrgs, agent.OrgID.UUID[:])
+	if err != nil {
+		return err
+	}
+	if org == nil {
+		return errors.Wrapf(ErrDamagedRecord, "organisation %s: missing", agent.OrgID)
+	}
+	if !org.allows(model) {
+		return &ModelError{Model: model, Allowed: org.Models}
+	}
+	return nil
+}
+
+// giveInput adds an input to those that wait and, when the run is idle, the
+// run to those that wait for a worker. The caller writes the row.
+func (tx *tx) giveInput(rec *runRecord, text string) error {
+	rec.Given++
+	key := sequence(rec.ID.UUID[:], rec.Given)
+	if err := put(tx, spaceInputs, key, inputRecord{Text: text, At: tx.now}); err != nil {
+		return err
+	}
+	if err := tx.addEvent(rec, EventInputGiven, InputGiven{Input: rec.Given}); err != nil {
+		return err
+	}
+	if rec.State == StateRunning {
+		return nil
+	}
+	rec.State, rec.Reason = StateRunning, ""
+	return tx.queue(rec)
+}
+
+// queue puts the run behind those of its agent that wait for a worker.
+func (tx *tx) queue(rec *runRecord) error {
+	ticket, err := newUUID()
+	if err != nil {
+		return err
+	}
+	rec.Ticket = &ticket
+	return put(tx, spaceWaiting, waitingKey(rec), present{})
+}
+
+// unqueue takes the run out of those that wait for a worker.
+func (tx *tx) unqueue(rec *runRecord) error {
+	key := waitingKey(rec)
+	rec.Ticket = nil
+	return tx.Delete(spaceWaiting, key)
+}
+
+// waitingKey is the place of a run that has a ticket.
+func waitingKey(rec *runRecord) []byte {
+	return join(rec.AgentID.UUID[:], rec.Ticket[:], rec.ID.UUID[:])
+}
+
+// lastID returns the ID of the run at the end of a key of an index.
+func lastID(space string, key []byte) (RunID, error) {
+	id, err := uuid.FromBytes(key[max(0, len(key)-len(uuid.UUID{})):])
+	if err != nil {
+		return RunID{}, errors.Wrapf(ErrDamagedRecord, "%s %x", space, key)
+	}
+	return RunID{id}, nil
+}
+
+// putRun writes the run's row and wakes its watchers once that is durable.
+func (tx *tx) putRun(rec *runRecord) error {
+	rec.UpdatedAt = tx.now
+	tx.changed = append(tx.changed, rec.ID)
+	return put(tx, spaceRuns, rec.ID.UUID[:], *rec)
+}
+
+func runByID(r kv.Reader, id RunID) (*runRecord, error) {
+	rec, err := get[runRecord](r, spaceRuns, id.UUID[:])
+	if err == nil && rec == nil {
+		err = errors.Wrapf(ErrRunNotFound, "run %s", id)
+	}
+	return rec, err
+}
+
+// Run returns a run for the management API; ErrRunNotFound.
+func (s *Store) Run(ctx context.Context, id RunID) (Run, error) {
+	var run Run
+	err := s.db.View(ctx, func(r kv.Reader) error {
+		rec, err := runByID(r, id)
+		if err == nil {
+			run = rec.run()
+		}
+		return err
+	})
+	return run, err
+}
+
+// HasRun says whether a run with this ID was ever created.
+func (s *Store) HasRun(ctx context.Context, id uuid.UUID) (bool, error) {
+	var has bool
+	err := s.db.View(ctx, func(r kv.Reader) error {
+		raw, err := r.Get(spaceRuns, id[:])
+		has = raw != nil
+		return err
+	})
+	return has, err
+}
+
+// RunFilter chooses runs.
+type RunFilter struct {
+	// Agent is the agent of the runs; nil means every agent's.
+	Agent *AgentID
+	// State is the state of the runs; empty means every state.
+	State State
+	// Limit is the most runs to return; 0 means all.
+	Limit int
+}
+
+// scanBatch is how many keys a filtered scan reads at a time.
+const scanBatch = 256
+
+// Runs returns the runs that fit, newest first.
+func (s *Store) Runs(ctx context.Context, f RunFilter) ([]Run, error) {
+	var runs []Run
+	err := s.db.View(ctx, func(r kv.Reader) error {
+		runs = []Run{}
+		rng := kv.Range{Space: spaceRuns}
+		if f.Agent != nil {
+			rng = kv.Prefix(spaceAgentRuns, f.Agent.UUID[:])
+		}
+		rng.Reverse, rng.Limit = true, scanBatch
+		for {
+			pairs, err := r.Scan(rng)
+			if err != nil || len(pairs) == 0 {
+				return err
+			}
+			for _, p := range pairs {
+				id, err := lastID(rng.Space, p.Key)
+				if err != nil {
+					return err
+				}
+				rec, err := runByID(r, id)
+				if err != nil {
+					return err
+				}
+				if f.State != "" && rec.State != f.State {
+					continue
+				}
+				if runs = append(runs, rec.run()); len(runs) == f.Limit {
+					return nil
+				}
+			}
+			rng.To = join(pairs[len(pairs)-1].Key)
+		}
+	})
+	return runs, err
+}
