@@ -1,0 +1,57 @@
+package web
+
+import (
+	"context"
+
+	"agentrun/storage"
+	"agentrun/web/gen"
+)
+
+// ListOrgs implements listOrgs.
+func (m *Management) ListOrgs(ctx context.Context) ([]gen.Org, error) {
+	orgs, err := m.store.Orgs(ctx)
+	return each(orgs, orgToAPI), err
+}
+
+// CreateOrg implements createOrg.
+func (m *Management) CreateOrg(ctx context.Context, req *gen.CreateOrgReq) (*gen.Org, error) {
+	return one(orgToAPI)(m.store.CreateOrg(ctx, string(req.Name)))
+}
+
+// GetOrg implements getOrg.
+func (m *Management) GetOrg(ctx context.Context, params gen.GetOrgParams) (*gen.Org, error) {
+	return one(orgToAPI)(m.store.FindOrg(ctx, params.Org))
+}
+
+// SetOrgModels implements setOrgModels.
+func (m *Management) SetOrgModels(ctx context.Context, req *gen.SetOrgModelsReq, params gen.SetOrgModelsParams) (*gen.Org, error) {
+	return one(orgToAPI)(m.store.SetModels(ctx, params.Org, req.Models))
+}
+
+func orgToAPI(o storage.Org) gen.Org {
+	models := o.Models
+	if models == nil {
+		models = []string{}
+	}
+	return gen.Org{ID: o.ID.UUID, Name: o.Name, Models: models, CreatedAt: o.CreatedAt}
+}
+
+// each converts a list; an empty one stays a list.
+func each[From, To any](list []From, convert func(From) To) []To {
+	out := make([]To, 0, len(list))
+	for _, item := range list {
+		out = append(out, convert(item))
+	}
+	return out
+}
+
+// one returns a function that converts the result of a call of storage.
+func one[From, To any](convert func(From) To) func(From, error) (*To, error) {
+	return func(from From, err error) (*To, error) {
+		if err != nil {
+			return nil, err
+		}
+		to := convert(from)
+		return &to, nil
+	}
+}

@@ -1,0 +1,56 @@
+// Package web is for the people who operate agentrun: the management API
+// (contract in openapi.yaml, generated code in gen) and the probes. It turns
+// requests into calls of storage and rows into answers. It holds no rule of
+// its own, runs nothing, and never imports the public API's handler or run.
+package web
+
+import (
+	"net/http"
+
+	"github.com/go-faster/errors"
+	"go.uber.org/zap"
+
+	"agentrun/storage"
+	"agentrun/web/gen"
+)
+
+// Config of the management API.
+type Config struct {
+	// Store is required.
+	Store *storage.Store
+	// Providers are the names of the model providers that are configured.
+	Providers []string
+	// Log receives the causes of internal errors; nil means nothing is logged.
+	Log *zap.Logger
+}
+
+// Management implements the operations of the management contract. Whoever
+// reaches it may do everything: access to the socket that it is served on, or
+// to the data directory, is the authorisation.
+type Management struct {
+	store     *storage.Store
+	providers []string
+	log       *zap.Logger
+}
+
+var _ gen.Handler = (*Management)(nil)
+
+// NewManagement returns the management API as an HTTP handler.
+func NewManagement(cfg Config) (http.Handler, error) {
+	if cfg.Log == nil {
+		cfg.Log = zap.NewNop()
+	}
+	m := &Management{store: cfg.Store, providers: cfg.Providers, log: cfg.Log}
+	server, err := gen.NewServer(m,
+		gen.WithErrorHandler(m.refused),
+		gen.WithNotFound(notFound),
+		gen.WithMethodNotAllowed(methodNotAllowed),
+	)
+	if err != nil {
+		return nil, errors.Wrap(err, "management API")
+	}
+	return http.MaxBytesHandler(server, maxRequest), nil
+}
+
+// maxRequest bounds a request body; an agent file is the largest part of one.
+const maxRequest = 8 << 20
