@@ -1,0 +1,181 @@
+package handler
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+
+	"github.com/go-faster/errors"
+	"github.com/ogen-go/ogen/ogenerrors"
+	"go.uber.org/zap"
+
+	"agentrun/storage"
+)
+
+var (
+	// errMissingKey says that no key was sent in either header.
+	errMissingKey = errors.New("no API key was sent")
+	// errFilesTooLarge says that the decoded files are over maxFiles.
+	errFilesTooLarge = errors.New("files are too large")
+	// errBodyTooLarge says that the body is over Config.MaxBody.
+	errBodyTooLarge = errors.New("request body is too large")
+)
+
+// answer is the status and detail of a failure.
+type answer struct {
+	status int
+	detail string
+}
+
+// internalError is what the client learns of a fault of ours.
+var internalError = answer{http.StatusInternalServerError, "internal error"}
+
+// What a GET answers when the store fails; see section 7 of the specification.
+var (
+	lookupFailed = answer{http.StatusBadGateway, "event history lookup failed"}
+	unavailable  = answer{http.StatusServiceUnavailable, "event history is temporarily unavailable"}
+)
+
+// answers is the one table from errors to answers. A row without a detail
+// sends the text of the error that it names, which is written for clients.
+var answers = []struct {
+	err  error
+	post answer
+	get  answer
+}{
+	{errMissingKey, answer{401, "Missing API key"}, answer{401, "Missing API key"}},
+	{storage.ErrInvalidKey, answer{401, "Invalid API key"}, answer{401, "Invalid API key"}},
+	{storage.ErrTemplateMismatch, answer{403, "API key is not valid for the requested template"}, lookupFailed},
+	{storage.ErrAgentDeleted, answer{404, "Agent template not found"}, lookupFailed},
+	{storage.ErrRunNotFound, internalError, answer{404, "Agent not found"}},
+	{errFilesTooLarge, answer{413, "total file size exceeds the allowed limit"}, lookupFailed},
+	{errBodyTooLarge, answer{413, "request body exceeds the allowed limit"}, lookupFailed},
+	{storage.ErrUnavailable, internalError, unavailable},
+}
+
+// answerFor returns the answer to a failed request.
+func answerFor(method string, err error) answer {
+	var (
+		archived *storage.ArchivedError
+		model    *storage.ModelError
+		base64   *base64Error
+	)
+	switch {
+	case errors.As(err, &archived):
+		return answer{http.StatusConflict, archived.Error() + " and takes no new runs"}
+	case errors.As(err, &model):
+		return answer{http.StatusUnprocessableEntity, model.Error()}
+	case errors.As(err, &base64):
+		return answer{http.StatusUnprocessableEntity, base64.Error()}
+	}
+	for _, row := range answers {
+		switch {
+		case !errors.Is(err, row.err):
+		case method == http.MethodPost:
+			return row.post
+		default:
+			return row.get
+		}
+	}
+	if method == http.MethodPost {
+		return internalError
+	}
+	return lookupFailed
+}
+
+// answerError answers every request that failed: in security, in decoding, in
+// validation, or in the operation.
+func (h *Handler) answerError(_ context.Context, w http.ResponseWriter, r *http.Request, err error) {
+	var (
+		security *ogenerrors.SecurityError
+		params   *ogenerrors.DecodeParamsError
+		body     *ogenerrors.DecodeRequestError
+		invalid  *invalidError
+	)
+	switch {
+	case errors.As(err, &security) && errors.Is(err, ogenerrors.ErrSecurityRequirementIsNotSatisfied):
+		err = errMissingKey
+	case errors.As(err, &params):
+		writeJSON(w, http.StatusUnprocessableEntity, invalidBody{pathIssues(runSegment(r))})
+		return
+	case errors.As(err, &body):
+		issues, tooLarge := bodyFaults(r, err)
+		if tooLarge == nil {
+			writeJSON(w, http.StatusUnprocessableEntity, invalidBody{issues})
+			return
+		}
+		err = tooLarge
+	case errors.As(err, &invalid):
+		writeJSON(w, http.StatusUnprocessableEntity, invalidBody{invalid.issues})
+		return
+	case errors.Is(err, storage.ErrCommitUnknown):
+		// Neither a yes nor a no would be the truth: the client gets no answer
+		// and reconciles, as the specification has it.
+		h.log.Error("request", zap.String("method", r.Method), zap.Error(err))
+		panic(http.ErrAbortHandler)
+	}
+	a := answerFor(r.Method, err)
+	// A client that went away makes calls of the store fail too: no fault of ours.
+	if a.status >= http.StatusInternalServerError && r.Context().Err() == nil {
+		h.log.Error("request", zap.String("method", r.Method), zap.Int("status", a.status), zap.Error(err))
+	} else {
+		h.log.Debug("request refused", zap.String("method", r.Method), zap.Int("status", a.status), zap.Error(err))
+	}
+	if a.status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	writeDetail(w, a)
+}
+
+// bodyFaults returns everything that is wrong with a body that the generated
+// code refused, or errBodyTooLarge. That code leaves the body to be read again.
+func bodyFaults(r *http.Request, refusal error) ([]issue, error) {
+	var tooLarge *http.MaxBytesError
+	if errors.As(refusal, &tooLarge) {
+		return nil, errBodyTooLarge
+	}
+	raw, err := io.ReadAll(r.Body)
+	if errors.As(err, &tooLarge) {
+		return nil, errBodyTooLarge
+	}
+	issues := bodyIssues(r.Header.Get("Content-Type"), raw)
+	if len(issues) == 0 {
+		issues = unreadableBody
+	}
+	return issues, nil
+}
+
+// invalidError refuses a request that the generated code accepted.
+type invalidError struct{ issues []issue }
+
+func (e *invalidError) Error() string { return "the request is not valid" }
+
+// invalidBody is the body of a failed validation.
+type invalidBody struct {
+	Detail []issue `json:"detail"`
+}
+
+func notFound(w http.ResponseWriter, _ *http.Request) {
+	writeDetail(w, answer{http.StatusNotFound, "Not Found"})
+}
+
+func methodNotAllowed(w http.ResponseWriter, _ *http.Request, allowed string) {
+	w.Header().Set("Allow", allowed)
+	writeDetail(w, answer{http.StatusMethodNotAllowed, "Method Not Allowed"})
+}
+
+func writeDetail(w http.ResponseWriter, a answer) {
+	writeJSON(w, a.status, struct {
+		Detail string `json:"detail"`
+	}{a.detail})
+}
+
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	// A client that went away gets nothing, and nothing is lost by that.
+	_ = enc.Encode(body)
+}
