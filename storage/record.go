@@ -58,8 +58,8 @@ func decodeRecord(space string, key, raw []byte, rec any) error {
 func checksum(space string, key, raw []byte) uint32 {
 	var lengths [5]byte
 	lengths[0] = raw[0]
-	binary.BigEndian.PutUint16(lengths[1:], uint16(len(space))) //nolint:gosec // Names of spaces are short constants.
-	binary.BigEndian.PutUint16(lengths[3:], uint16(len(key)))   //nolint:gosec // A key is far below 64 KiB.
+	binary.BigEndian.PutUint16(lengths[1:], uint16(len(space)))
+	binary.BigEndian.PutUint16(lengths[3:], uint16(len(key)))
 	sum := crc32.Update(0, castagnoli, lengths[:])
 	sum = crc32.Update(sum, castagnoli, []byte(space))
 	sum = crc32.Update(sum, castagnoli, key)

@@ -147,7 +147,7 @@ func (tx *tx) setAside(key []byte, damage error) error {
 		return err
 	}
 	if unreadable != nil {
-		return nil // The row is the damage; whoever reads the run is told.
+		return nil //nolint:nilerr // The row is the damage; whoever reads the run is told.
 	}
 	rec.Ticket, rec.TurnOpen = nil, false
 	rec.State, rec.Reason = StateTechnicalError, damage.Error()

@@ -4,47 +4,48 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
+	"unicode"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/go-faster/yaml"
 )
 
 // text reads a string. A number or boolean is refused, because YAML may have
 // changed what was meant: 1.10 is no version, no is no word.
-func (p *parser) text(at string, n *yaml.Node) string {
-	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" {
+func (p *parser) text(at string, n *yaml.Node) (string, bool) {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
 		p.fault(n, at, "want text, have %s", describe(n))
-		return ""
+		return "", false
 	}
-	return n.Value
-}
-
-func (p *parser) texts(at string, n *yaml.Node) []string {
-	if n.Kind != yaml.SequenceNode {
-		p.fault(n, at, "want a list of texts, have %s", describe(n))
-		return nil
-	}
-	texts := make([]string, 0, len(n.Content))
-	for i, item := range n.Content {
-		texts = append(texts, p.text(fmt.Sprintf("%s[%d]", at, i), resolve(item)))
-	}
-	return texts
+	return n.Value, true
 }
 
 func (p *parser) boolean(at string, n *yaml.Node) bool {
-	if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" {
+	isTrue, isFalse := strings.EqualFold(n.Value, "true"), strings.EqualFold(n.Value, "false")
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" || !isTrue && !isFalse {
 		p.fault(n, at, "want true or false, have %s", describe(n))
-		return false
 	}
-	return strings.EqualFold(n.Value, "true")
+	return isTrue
 }
 
 func (p *parser) count(at string, n *yaml.Node) int {
 	v, err := strconv.Atoi(n.Value)
-	if n.Kind != yaml.ScalarNode || n.Tag != "!!int" || err != nil || v < 1 {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" || err != nil || v < 1 {
 		p.fault(n, at, "want a whole number above 0, have %s", describe(n))
 		return 0
 	}
 	return v
+}
+
+func (p *parser) duration(at string, n *yaml.Node) Duration {
+	d, err := time.ParseDuration(n.Value)
+	switch {
+	case n.Kind != yaml.ScalarNode || err != nil:
+		p.fault(n, at, "want a duration such as 90s, 10m or 2h, have %s", describe(n))
+	case d <= 0 || d > MaxTurn:
+		p.fault(n, at, "want more than 0 and at most %dh, have %s", int(MaxTurn.Hours()), describe(n))
+	}
+	return Duration(d)
 }
 
 // resolve follows an alias to its anchor.
@@ -55,21 +56,38 @@ func resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// describe says what a node is, for a message.
+// join makes the path of a field from that of the fields around it.
+func join(path, name string) string {
+	if name = shorten(name); name == "" || strings.ContainsFunc(name, unprintable) {
+		name = strconv.Quote(name)
+	}
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// index makes the path of an item of a list.
+func index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
+
+// describe says what a node is, for a message of one line.
 func describe(n *yaml.Node) string {
+	text := shorten(n.Value)
 	switch {
 	case n.Kind == yaml.MappingNode:
 		return "fields"
 	case n.Kind == yaml.SequenceNode:
 		return "a list"
-	case n.Tag == "!!null":
+	case n.ShortTag() == "!!null":
 		return "nothing"
-	case n.Tag == "!!str":
-		return strconv.Quote(shorten(n.Value))
+	case n.ShortTag() == "!!str", strings.ContainsFunc(text, unprintable):
+		return strconv.Quote(text)
 	default:
-		return shorten(n.Value)
+		return text
 	}
 }
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 func shorten(s string) string {
 	const most = 40
@@ -80,7 +98,11 @@ func shorten(s string) string {
 }
 
 // suggest names the known field that a misspelt one probably meant.
-func suggest(name string, known map[string]field) string {
+func (p *parser) suggest(name string, known map[string]field) string {
+	const longest = 20 // Longer than any field with its mistakes.
+	if len(name) > longest || len(p.faults) == maxFaults {
+		return ""
+	}
 	best, distance := "", 3
 	for k := range known {
 		if d := editDistance(strings.ToLower(name), k); d < distance || d == distance && best != "" && k < best {

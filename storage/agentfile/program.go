@@ -1,0 +1,79 @@
+package agentfile
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/go-faster/yaml"
+)
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// ownVariable begins the names of environment variables that agentrun sets.
+const ownVariable = "AGENTRUN_"
+
+// command reads a program with its arguments.
+func (p *parser) command(at string, n *yaml.Node) []string {
+	if n.Kind != yaml.SequenceNode {
+		p.fault(n, at, "want a list such as [program, argument], have %s", describe(n))
+		return nil
+	}
+	if !p.enter(n) {
+		return nil
+	}
+	words := make([]string, 0, len(n.Content))
+	for i, item := range n.Content {
+		word, _ := p.word(index(at, i), item)
+		words = append(words, word)
+	}
+	if len(words) == 0 || resolve(n.Content[0]).Kind == yaml.ScalarNode && words[0] == "" {
+		p.fault(n, at, "names no program")
+	}
+	return words
+}
+
+// word reads what a process gets as an argument or in its environment: there
+// numbers and booleans mean their own text, as in [sleep, 5].
+func (p *parser) word(at string, n *yaml.Node) (string, bool) {
+	switch value := resolve(n); {
+	case value.Kind != yaml.ScalarNode || value.ShortTag() == "!!null":
+		p.fault(n, at, "want text, have %s", describe(value))
+	case strings.ContainsRune(value.Value, 0):
+		p.fault(n, at, "holds a NUL character")
+	default:
+		return value.Value, true
+	}
+	return "", false
+}
+
+func readEnv(p *parser, at string, n *yaml.Node) {
+	if n.Kind != yaml.MappingNode {
+		p.fault(n, at, "want NAME: value pairs, have %s", describe(n))
+		return
+	}
+	if !p.enter(n) {
+		return
+	}
+	env, seen := map[string]string{}, map[string]*yaml.Node{}
+	for i := 0; i < len(n.Content); i += 2 {
+		key, path := n.Content[i], join(at, n.Content[i].Value)
+		switch {
+		case key.Kind != yaml.ScalarNode:
+			p.fault(key, at, "a variable's name must be plain text")
+		case !envName.MatchString(key.Value):
+			p.fault(key, path, "not the name of an environment variable")
+		case strings.HasPrefix(key.Value, ownVariable):
+			p.fault(key, path, "names that begin with %s are set by the server", ownVariable)
+		case seen[key.Value] != nil:
+			p.fault(key, path, "given twice, first in line %d", seen[key.Value].Line)
+		default:
+			seen[key.Value] = key
+			if value, ok := p.word(path, n.Content[i+1]); ok {
+				env[key.Value] = value
+			}
+		}
+	}
+	if len(env) > 0 {
+		p.def.Env = env
+	}
+}
