@@ -163,7 +163,7 @@ func TestPermissionsStopAnOwner(t *testing.T) {
 // over each inode that was deleted in the last seconds, one by one, and would
 // make every run of the test after the first many times slower.
 func TestDiscardDeep(t *testing.T) {
-	parent, err := os.MkdirTemp("/dev/shm", "workspace")
+	parent, err := os.MkdirTemp("/dev/shm", "workspace") //nolint:usetesting // TempDir lies on the disk.
 	if err != nil {
 		parent = t.TempDir()
 	}
