@@ -10,6 +10,7 @@ import (
 	"agentrun/storage"
 	"agentrun/storage/agentfile"
 	"agentrun/storage/kv/bolt"
+	"agentrun/storage/kv/kvtest"
 	"agentrun/storage/workspace"
 )
 
@@ -27,7 +28,8 @@ func OpenFile(t *testing.T, path string, opts storage.Options) *storage.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := storage.Open(t.Context(), db, opts)
+	// Every rule has to bear that its function runs more than once.
+	store, err := storage.Open(t.Context(), kvtest.Rerun(db), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
