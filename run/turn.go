@@ -1,0 +1,190 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-faster/errors"
+	"go.uber.org/zap"
+
+	"agentrun/run/command"
+	"agentrun/run/sandbox"
+	"agentrun/storage"
+)
+
+// outcome is what came of a turn: an output, or the reason why there is none.
+type outcome struct {
+	output  string
+	failure string
+	// stopped is true when the turn did not end by itself.
+	stopped bool
+	events  []storage.Event
+}
+
+// execute runs a claimed turn to its end and records what came of it. ctx ends
+// when the server cuts its turns off.
+func (s *Server) execute(ctx context.Context, turn *storage.Turn) {
+	log := s.log.With(zap.Stringer("run", turn.Run.ID), zap.Uint64("turn", turn.Run.Turn))
+	turnCtx, cancel := context.WithTimeoutCause(ctx, turn.Definition.Limits.TurnTime(), errTurnLimit)
+	defer cancel()
+	turnCtx, stop := context.WithCancelCause(turnCtx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		s.watchStop(turnCtx, turn.Claim, stop, log)
+	}()
+	out, err := s.runCommand(turnCtx, turn)
+	var cause error
+	if out.stopped {
+		cause = context.Cause(turnCtx)
+	}
+	stop(nil)
+	<-watched
+	if err != nil {
+		log.Error("turn", zap.Error(err))
+		out = outcome{failure: "internal error"}
+	}
+	s.record(ctx, turn, out, cause, log)
+}
+
+// watchStop ends the turn when someone asked for the run to be stopped.
+func (s *Server) watchStop(ctx context.Context, claim storage.Claim, stop context.CancelCauseFunc, log *zap.Logger) {
+	watch := s.store.Watch(claim.Run)
+	defer watch.Close()
+	look := time.NewTicker(s.look)
+	defer look.Stop()
+	for {
+		reason, err := s.store.StopRequested(ctx, claim)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			log.Error("look whether the run is to stop", zap.Error(err))
+		case err == nil && reason != "":
+			stop(errStopRequested)
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-watch.C:
+		case <-look.C:
+		}
+	}
+}
+
+// record ends the turn in storage, also while the server is going down. What
+// came of a turn is known nowhere else: while the store only has no space or
+// gives no answer, it tries again, until ctx ends. A claim that is left then is
+// settled by the next start.
+func (s *Server) record(ctx context.Context, turn *storage.Turn, out outcome, cause error, log *zap.Logger) {
+	look := time.NewTicker(s.look)
+	defer look.Stop()
+	for {
+		err := s.endTurn(context.WithoutCancel(ctx), turn, out, cause)
+		if err == nil {
+			return
+		}
+		log.Error("record the end of the turn", zap.Error(err))
+		if !errors.Is(err, storage.ErrNoSpace) && !errors.Is(err, storage.ErrUnavailable) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+	}
+}
+
+// endTurn ends the turn in storage. cause is why the turn was stopped; nil when
+// it ended by itself.
+func (s *Server) endTurn(ctx context.Context, turn *storage.Turn, out outcome, cause error) error {
+	switch {
+	case out.failure == "":
+		return s.store.FinishTurn(ctx, turn.Claim, out.output, out.events...)
+	case errors.Is(cause, errServerStopped) && turn.Definition.Restart:
+		return s.store.ParkTurn(ctx, turn.Claim, cause.Error(), out.events...)
+	case errors.Is(cause, errTurnLimit):
+		limit := turn.Definition.Limits.TurnTime()
+		return s.store.FailTurn(ctx, turn.Claim, fmt.Sprintf("%v (%s)", cause, limit), out.events...)
+	case cause != nil:
+		return s.store.FailTurn(ctx, turn.Claim, cause.Error(), out.events...)
+	default:
+		return s.store.FailTurn(ctx, turn.Claim, out.failure, out.events...)
+	}
+}
+
+// runCommand executes the turn of an agent that is a program.
+func (s *Server) runCommand(ctx context.Context, turn *storage.Turn) (outcome, error) {
+	id := turn.Run.ID.UUID
+	if len(turn.Definition.Command) == 0 {
+		model := turn.Definition.Model
+		provider, _, _ := strings.Cut(model, "/")
+		return outcome{failure: (&storage.ModelError{Model: model, Provider: provider}).Error()}, nil
+	}
+	if err := s.workspaces.Ensure(id); err != nil {
+		return outcome{}, err
+	}
+	dir := s.workspaces.Path(id)
+	result, err := command.Run(ctx, s.sandbox, command.Turn{
+		Args: turn.Definition.Command, Env: environment(turn, dir), Dir: dir, Input: turn.Input,
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	events, err := commandEvents(result)
+	return outcome{
+		output: result.Output.Text, failure: result.Failure, stopped: result.Exit.Stopped, events: events,
+	}, err
+}
+
+// environment is all that a command sees of the world outside its workspace;
+// nothing of the server's own environment is in it.
+func environment(turn *storage.Turn, dir string) []string {
+	env := []string{
+		"PATH=" + sandbox.Path,
+		"HOME=" + dir,
+		"TMPDIR=/tmp",
+		"LANG=C.UTF-8",
+	}
+	for name, value := range turn.Definition.Env {
+		// Later ones win, so an agent file can set PATH, HOME, TMPDIR and LANG.
+		env = append(env, name+"="+value)
+	}
+	return append(env,
+		"AGENTRUN_RUN_ID="+turn.Run.ID.String(),
+		"AGENTRUN_AGENT_ID="+turn.Run.AgentID.String(),
+		"AGENTRUN_TURN="+strconv.FormatUint(turn.Run.Turn, 10),
+	)
+}
+
+// commandEvents are the entries of the history about a program's end.
+func commandEvents(r command.Result) ([]storage.Event, error) {
+	var events []storage.Event
+	add := func(kind storage.EventKind, data any) error {
+		e, err := storage.NewEvent(kind, data)
+		events = append(events, e)
+		return err
+	}
+	var err error
+	if r.Stderr.Text != "" {
+		err = add(storage.EventCommandStderr, storage.CommandText{Text: r.Stderr.Text, LeftOut: r.Stderr.LeftOut})
+	}
+	if err == nil && r.Started {
+		err = add(storage.EventCommandExited, storage.CommandExited{
+			Code: r.Exit.Code, Signal: r.Exit.Signal, Seconds: r.Took.Seconds(),
+		})
+	}
+	if r.Failure != "" {
+		return events, err // There is no output of which something could be said.
+	}
+	if err == nil && r.Output.LeftOut > 0 {
+		err = add(storage.EventOutputShortened, storage.OutputShortened{LeftOut: r.Output.LeftOut})
+	}
+	if err == nil && r.Output.Replaced {
+		err = add(storage.EventOutputNotUTF8, nil)
+	}
+	return events, err
+}
