@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/go-faster/errors"
-	"go.yaml.in/yaml/v3"
+	"github.com/go-faster/yaml"
 )
 
 func main() {

@@ -1,0 +1,125 @@
+// Command agentrun is the whole product in one binary: the server, the tools
+// that manage it, and a demonstration. This package parses flags, wires the
+// rooms together, and prints; it holds no rule of its own.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/go-faster/errors"
+	"github.com/urfave/cli/v3"
+)
+
+// The exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1 // One line on standard error says what failed.
+	exitUsage  = 2
+)
+
+func main() { os.Exit(execute(context.Background(), os.Args)) }
+
+// execute runs the command line and returns the exit code.
+func execute(ctx context.Context, args []string) int {
+	err := newRoot().Run(ctx, args)
+	var failed *failure
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &failed):
+		fmt.Fprintf(os.Stderr, "agentrun: %s\n", oneLine(failed.err))
+		return exitFailed
+	default:
+		fmt.Fprintf(os.Stderr, "agentrun: %s; see '%s --help'\n", oneLine(err), args[0])
+		return exitUsage
+	}
+}
+
+// oneLine is the text of an error, of which joined ones have several lines and
+// others quote what somebody else wrote.
+func oneLine(err error) string {
+	return printable(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
+}
+
+// failure is an error of a command that was understood. Whatever else comes
+// back from the parser is wrong usage.
+type failure struct{ err error }
+
+func (f *failure) Error() string { return f.err.Error() }
+
+// misuse is an error of a command whose flags do not go together.
+type misuse string
+
+func (m misuse) Error() string { return string(m) }
+
+func newRoot() *cli.Command {
+	root := &cli.Command{
+		Name:                  "agentrun",
+		Usage:                 "run pre-configured AI agents behind a small HTTP API",
+		Version:               buildVersion(),
+		EnableShellCompletion: true,
+		Suggest:               true,
+		ExitErrHandler:        func(context.Context, *cli.Command, error) {},
+		Commands: []*cli.Command{
+			serveCommand(), demoCommand(), versionCommand(),
+			orgCommand(), agentCommand(), keyCommand(), runsCommand(),
+		},
+	}
+	group(root)
+	return root
+}
+
+// group makes a command that only holds others: alone it prints its help, and
+// a word that is none of its commands is wrong usage.
+func group(cmd *cli.Command) *cli.Command {
+	cmd.OnUsageError = usageError
+	cmd.Action = func(_ context.Context, cmd *cli.Command) error {
+		if name := cmd.Args().First(); name != "" {
+			return errors.Errorf("unknown command %q", name)
+		}
+		if cmd.Root() == cmd {
+			return cli.ShowRootCommandHelp(cmd)
+		}
+		return cli.ShowSubcommandHelp(cmd)
+	}
+	return cmd
+}
+
+// action is what a command does with its positional arguments.
+type action func(ctx context.Context, cmd *cli.Command, args []string) error
+
+// leaf makes a command that does something. params names its positional
+// arguments, all of them required and none of them empty.
+func leaf(cmd *cli.Command, params []string, do action) *cli.Command {
+	for _, p := range params {
+		cmd.ArgsUsage += " " + p
+	}
+	cmd.OnUsageError = usageError
+	cmd.Action = func(ctx context.Context, cmd *cli.Command) error {
+		args := cmd.Args().Slice()
+		switch {
+		case len(args) < len(params):
+			return errors.Errorf("%s: %s is missing", cmd.FullName(), params[len(args)])
+		case len(args) > len(params):
+			return errors.Errorf("%s: unexpected argument %q", cmd.FullName(), args[len(params)])
+		}
+		if i := slices.Index(args, ""); i >= 0 {
+			return errors.Errorf("%s: %s is empty", cmd.FullName(), params[i])
+		}
+		err := do(ctx, cmd, args)
+		var wrong misuse
+		if err == nil || errors.As(err, &wrong) {
+			return err
+		}
+		return &failure{err}
+	}
+	return cmd
+}
+
+func usageError(_ context.Context, cmd *cli.Command, err error, _ bool) error {
+	return errors.Errorf("%s: %v", cmd.FullName(), err)
+}

@@ -1,0 +1,13 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain makes the test binary serve as agentrun: tests and scripts find it
+// in their PATH under that name.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"agentrun": main})
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+
+	"github.com/go-faster/errors"
+	"github.com/urfave/cli/v3"
+	"go.uber.org/zap"
+
+	"agentrun/web"
+	"agentrun/web/gen"
+)
+
+// withManagement calls do with a client of the management API: that of the
+// server which has the data directory, or, when there is none, of the same
+// handler called in memory over the directory opened for that long.
+func withManagement(ctx context.Context, cmd *cli.Command, do func(*gen.Client) error) (err error) {
+	dir := cmd.String("data")
+	conn, err := dialSocket(ctx, dir)
+	if err == nil {
+		_ = conn.Close()
+		return withClient(&http.Transport{
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dialSocket(ctx, dir) },
+		}, do)
+	}
+	if errors.Is(err, os.ErrPermission) {
+		return errors.Wrap(err, "the server of this data directory")
+	}
+	log := newLog()
+	data, err := openData(ctx, dir, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, data.close()) }()
+	handler, err := managementHandler(data, log)
+	if err != nil {
+		return err
+	}
+	return withClient(inMemory{handler}, do)
+}
+
+func managementHandler(data *dataDir, log *zap.Logger) (http.Handler, error) {
+	return web.NewManagement(web.Config{Store: data.store, Log: log})
+}
+
+func withClient(transport http.RoundTripper, do func(*gen.Client) error) error {
+	client, err := gen.NewClient("http://agentrun", gen.WithClient(&http.Client{Transport: transport}))
+	if err != nil {
+		return err
+	}
+	err = do(client)
+	var problem *gen.ProblemStatusCode
+	if errors.As(err, &problem) {
+		return errors.New(problem.Response.Detail)
+	}
+	return err
+}
+
+// inMemory carries requests to a handler without a network.
+type inMemory struct{ handler http.Handler }
+
+// RoundTrip implements http.RoundTripper.
+func (m inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
+	served := r.Clone(r.Context())
+	if served.Body == nil {
+		served.Body = http.NoBody
+	}
+	rec := &recorder{header: http.Header{}, status: http.StatusOK}
+	m.handler.ServeHTTP(rec, served)
+	return &http.Response{
+		StatusCode: rec.status, Status: http.StatusText(rec.status), Proto: r.Proto, Request: r,
+		Header: rec.header, ContentLength: int64(rec.body.Len()), Body: io.NopCloser(&rec.body),
+	}, nil
+}
+
+// recorder is an http.ResponseWriter that keeps the answer.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) WriteHeader(status int)      { r.status = status }
+func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }

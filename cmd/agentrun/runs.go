@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/go-faster/errors"
+	"github.com/google/uuid"
+	"github.com/urfave/cli/v3"
+
+	"agentrun/web/gen"
+)
+
+func runsCommand() *cli.Command {
+	return group(&cli.Command{
+		Name:  "runs",
+		Usage: "look at runs",
+		Commands: []*cli.Command{
+			leaf(&cli.Command{
+				Name: "list", Usage: "list runs, newest first",
+				Flags: managementFlags(
+					&cli.StringFlag{Name: "agent", Sources: env("agent"), Usage: "only runs of the agent with this ID or name"},
+					&cli.StringFlag{Name: "status", Sources: env("status"), Usage: "only runs that are running, finished, technical_error or terminated"},
+					&cli.IntFlag{Name: "limit", Value: 50, Sources: env("limit"), Usage: "the most runs to list, up to 1000", Validator: atLeast(1)},
+				),
+			}, nil, runsList),
+			leaf(&cli.Command{Name: "show", Usage: "show a run and its transcript", Flags: managementFlags()},
+				[]string{"RUN"}, runsShow),
+		},
+	})
+}
+
+func runsList(ctx context.Context, cmd *cli.Command, _ []string) error {
+	params := gen.ListRunsParams{Limit: gen.NewOptInt(cmd.Int("limit"))}
+	if agent := cmd.String("agent"); agent != "" {
+		params.Agent = gen.NewOptString(agent)
+	}
+	if text := cmd.String("status"); text != "" {
+		status := gen.Status(text)
+		if err := status.Validate(); err != nil {
+			return misuse(fmt.Sprintf("--status %q: want running, finished, technical_error or terminated", text))
+		}
+		params.Status = gen.NewOptStatus(status)
+	}
+	return withManagement(ctx, cmd, func(c *gen.Client) error {
+		runs, err := c.ListRuns(ctx, params)
+		if err != nil {
+			return err
+		}
+		t := table{head: []string{"ID", "NAME", "STATUS", "TURNS", "CREATED", "REASON"}}
+		for _, r := range runs {
+			t.rows = append(t.rows, []string{
+				r.ID.String(), r.Name, string(r.Status), strconv.Itoa(r.Turns), at(r.CreatedAt), r.Reason.Or(""),
+			})
+		}
+		return show(cmd, runs, t)
+	})
+}
+
+func runsShow(ctx context.Context, cmd *cli.Command, args []string) error {
+	id, err := uuid.Parse(args[0])
+	if err != nil {
+		return errors.Errorf("%q is not the ID of a run", args[0])
+	}
+	return withManagement(ctx, cmd, func(c *gen.Client) error {
+		run, err := c.GetRun(ctx, gen.GetRunParams{Run: id})
+		if err != nil {
+			return err
+		}
+		if cmd.Bool("json") {
+			return show(cmd, run, table{})
+		}
+		return printRun(cmd, run)
+	})
+}
+
+func printRun(cmd *cli.Command, run *gen.RunDetail) error {
+	out := cmd.Root().Writer
+	t := table{head: []string{"ID", run.ID.String()}, rows: [][]string{
+		{"NAME", run.Name},
+		{"AGENT", fmt.Sprintf("%s (revision %d)", run.AgentID, run.Revision)},
+		{"STATUS", string(run.Status)},
+		{"TURNS", strconv.Itoa(run.Turns)},
+		{"CREATED", at(run.CreatedAt)},
+		{"UPDATED", at(run.UpdatedAt)},
+	}}
+	if reason, ok := run.Reason.Get(); ok {
+		t.rows = append(t.rows, []string{"REASON", reason})
+	}
+	if err := t.print(out); err != nil {
+		return err
+	}
+	for _, m := range run.Transcript {
+		if _, err := fmt.Fprintf(out, "\n%s:\n%s\n", m.Role, printableText(m.Text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/go-faster/errors"
+	"github.com/urfave/cli/v3"
+	"go.uber.org/zap"
+
+	"agentrun/handler"
+)
+
+func serveCommand() *cli.Command {
+	return leaf(&cli.Command{
+		Name:  "serve",
+		Usage: "serve the API and execute runs",
+		Flags: []cli.Flag{
+			dataFlag(),
+			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:8080", Sources: env("listen"), Usage: "the address to serve on", Validator: notEmpty},
+			&cli.IntFlag{
+				Name: "workers", Value: defaultWorkers(), Sources: env("workers"), Usage: "the most turns at once",
+				Validator: atLeast(1),
+			},
+			&cli.DurationFlag{
+				Name: "drain", Value: 30 * time.Second, Sources: env("drain"),
+				Usage: "how long turns may go on after SIGTERM", Validator: atLeast(time.Duration(0)),
+			},
+			&cli.Int64Flag{
+				Name: "max-body", Value: handler.DefaultMaxBody, Sources: env("max-body"),
+				Usage: "the longest request body in bytes", Validator: atLeast(int64(1)),
+			},
+		},
+	}, nil, serve)
+}
+
+// defaultWorkers leaves room for programs that mostly wait for a model.
+func defaultWorkers() int { return max(4, 2*runtime.NumCPU()) }
+
+func serve(ctx context.Context, cmd *cli.Command, _ []string) error {
+	ctx, cancel := untilSignal(ctx)
+	defer cancel()
+	log := newLog()
+	s, err := startServer(ctx, serverConfig{
+		data: cmd.String("data"), listen: cmd.String("listen"), workers: cmd.Int("workers"),
+		drain: cmd.Duration("drain"), maxBody: cmd.Int64("max-body"), log: log,
+	})
+	if errors.Is(err, context.Canceled) {
+		return nil // The signal came before anything was served.
+	}
+	if err != nil {
+		return err
+	}
+	log.Info("serving", zap.String("data", s.data.path), zap.String("version", buildVersion()))
+	log.Warn("commands are not confined: an agent's program can do what this user can do")
+	fmt.Fprintf(os.Stderr, "listening on %s\n", s.url())
+	if err := s.wait(ctx); err != nil {
+		// Nothing can be recorded any more, so nothing is waited for. What the
+		// agents' processes are is ended with this one.
+		return err
+	}
+	log.Info("draining", zap.Duration("at_most", cmd.Duration("drain")))
+	s.stop()
+	return nil
+}
+
+// untilSignal returns a context that ends with the first SIGTERM or SIGINT. The
+// second one ends the process at once.
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		fmt.Fprintln(os.Stderr, "agentrun: ended by a second signal; what was under way is cut off")
+		os.Exit(exitFailed)
+	}()
+	return ctx, cancel
+}
