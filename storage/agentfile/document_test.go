@@ -68,7 +68,7 @@ func TestLargeFiles(t *testing.T) {
 		t.Error(err)
 	}
 	fill := func(text string) string { return strings.Repeat(text, (agentfile.MaxSize-100)/len(text)) }
-	server := "name: x\nmodel: a/b\nmcp:\n- &a {name: y, command: [" + strings.Repeat("w,", 1<<18) + "]}\n"
+	server := "name: x\nmodel: a/b\nmcp:\n- &a {name: y, command: [" + strings.Repeat("w,", 1<<14) + "]}\n"
 	for _, tt := range []struct{ name, source, want string }{
 		{"one byte too many", "name: x\ncommand: [a" + long + "]", "the file is longer than 1048576 bytes"},
 		{"two megabytes", strings.Repeat("#\n", 1<<20), "the file is longer than 1048576 bytes"},
@@ -76,12 +76,12 @@ func TestLargeFiles(t *testing.T) {
 		{"deep fields", fill("{a: "), "exceeded max depth"},
 		{"deep items", fill("- "), "exceeded max depth"},
 		{"deep questions", fill("? "), "exceeded max depth"},
-		{"many unknown fields", fill("y: 1\n"), "more faults"},
-		{"many faulty words", "name: x\ncommand: [" + fill("[],") + "]", "more faults"},
+		{"many unknown fields", strings.Repeat("y: 1\n", 20_000), "more faults"},
+		{"many faulty words", "name: x\ncommand: [" + strings.Repeat("[],", 20_000) + "]", "more faults"},
 		{"a long field", fill("y") + "\nz: 1", "line 2: mapping values are not allowed"},
-		{"aliases of a large server", server + strings.Repeat("- *a\n", 1<<16), "aliases stand for too much"},
+		{"aliases of a large server", server + strings.Repeat("- *a\n", 1<<13), "aliases stand for too much"},
 		{"aliases of faults", "name: x\nmodel: a/b\nmcp:\n- &a {" + strings.Repeat("b: c,", 1<<10) + "}\n" +
-			strings.Repeat("- *a\n", 1<<16), "more faults"},
+			strings.Repeat("- *a\n", 1<<13), "more faults"},
 		{"aliases of aliases", billionLaughs(), "unknown field"},
 		{"an alias of itself", "name: x\ncommand: &a [b, *a]\n", `line 2: anchor "a" value contains itself`},
 	} {
@@ -90,7 +90,7 @@ func TestLargeFiles(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			_, err := agentfile.Parse(tt.source)
 			runtime.ReadMemStats(&after)
-			if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 1<<10 {
+			if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 256 {
 				t.Errorf("it used %d MiB of memory", used)
 			}
 			switch text := fmt.Sprint(err); {

@@ -23,8 +23,11 @@ func (p *parser) command(at string, n *yaml.Node) []string {
 	}
 	words := make([]string, 0, len(n.Content))
 	for i, item := range n.Content {
-		word, _ := p.word(index(at, i), item)
-		words = append(words, word)
+		text, problem := word(item)
+		if problem != "" {
+			p.fault(item, index(at, i), "%s", problem)
+		}
+		words = append(words, text)
 	}
 	if len(words) == 0 || resolve(n.Content[0]).Kind == yaml.ScalarNode && words[0] == "" {
 		p.fault(n, at, "names no program")
@@ -34,16 +37,15 @@ func (p *parser) command(at string, n *yaml.Node) []string {
 
 // word reads what a process gets as an argument or in its environment: there
 // numbers and booleans mean their own text, as in [sleep, 5].
-func (p *parser) word(at string, n *yaml.Node) (string, bool) {
-	switch value := resolve(n); {
-	case value.Kind != yaml.ScalarNode || value.ShortTag() == "!!null":
-		p.fault(n, at, "want text, have %s", describe(value))
-	case strings.ContainsRune(value.Value, 0):
-		p.fault(n, at, "holds a NUL character")
+func word(n *yaml.Node) (text, problem string) {
+	switch n = resolve(n); {
+	case n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null":
+		return "", "want text, have " + describe(n)
+	case strings.ContainsRune(n.Value, 0):
+		return "", "holds a NUL character"
 	default:
-		return value.Value, true
+		return n.Value, ""
 	}
-	return "", false
 }
 
 func readEnv(p *parser, at string, n *yaml.Node) {
@@ -68,9 +70,11 @@ func readEnv(p *parser, at string, n *yaml.Node) {
 			p.fault(key, path, "given twice, first in line %d", seen[key.Value].Line)
 		default:
 			seen[key.Value] = key
-			if value, ok := p.word(path, n.Content[i+1]); ok {
-				env[key.Value] = value
+			value, problem := word(n.Content[i+1])
+			if problem != "" {
+				p.fault(n.Content[i+1], path, "%s", problem)
 			}
+			env[key.Value] = value
 		}
 	}
 	if len(env) > 0 {
