@@ -34,7 +34,7 @@ func newFaultyHouse(t *testing.T) (*house, *faultyDB) {
 		t.Fatal(err)
 	}
 	db := &faultyDB{DB: file}
-	store, err := storage.Open(context.Background(), db, storage.Options{})
+	store, err := storage.Open(t.Context(), db, storage.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func newFaultyHouse(t *testing.T) (*house, *faultyDB) {
 func (h *house) reopenFaulty(db *faultyDB) {
 	h.t.Helper()
 	// The file may stay open: it is the epoch that makes another life.
-	store, err := storage.Open(context.Background(), db, storage.Options{})
+	store, err := storage.Open(h.t.Context(), db, storage.Options{})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func (h *house) start(s *Server) *serving {
 	if s.look != 0 {
 		server.look = s.look
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(h.t.Context())
 	running := &serving{t: h.t, end: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(running.done)
@@ -127,7 +127,7 @@ func (h *house) await(id storage.RunID, state storage.State) storage.Run {
 
 func (h *house) mustRun(id storage.RunID) storage.Run {
 	h.t.Helper()
-	run, err := h.store.Run(context.Background(), id)
+	run, err := h.store.Run(h.t.Context(), id)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func (h *house) mustRun(id storage.RunID) storage.Run {
 // transcript returns a run's messages as "in: TEXT" and "out: TEXT".
 func (h *house) transcript(id storage.RunID) []string {
 	h.t.Helper()
-	_, messages, err := h.store.RunWithTranscript(context.Background(), id)
+	_, messages, err := h.store.RunWithTranscript(h.t.Context(), id)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func (h *house) transcript(id storage.RunID) []string {
 
 func (h *house) events(id storage.RunID) []storage.Event {
 	h.t.Helper()
-	events, err := h.store.Events(context.Background(), id, 0, 0)
+	events, err := h.store.Events(h.t.Context(), id, 0, 0)
 	if err != nil {
 		h.t.Fatal(err)
 	}

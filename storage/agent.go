@@ -221,7 +221,7 @@ func findAgent(r kv.Reader, name string) (*agentRecord, error) {
 	case 1:
 		return agentByID(r, found[0])
 	default:
-		return nil, errors.Wrapf(ErrAmbiguousName, "%d agents are named %q: use the ID", len(found), name)
+		return nil, errors.Errorf("%w: %d agents are named %q; use the ID", ErrAmbiguousName, len(found), name)
 	}
 }
 

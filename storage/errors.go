@@ -55,16 +55,16 @@ var (
 
 	// ErrRunNotFound says that there is no such run, or none that the caller
 	// may see.
-	ErrRunNotFound = errors.New("run not found")
+	ErrRunNotFound = errors.New("no such run")
 
 	// ErrOrgNotFound says that no organisation has this ID or name.
-	ErrOrgNotFound = errors.New("organisation not found")
+	ErrOrgNotFound = errors.New("no such organisation")
 
 	// ErrAgentNotFound says that no agent has this ID or name.
-	ErrAgentNotFound = errors.New("agent not found")
+	ErrAgentNotFound = errors.New("no such agent")
 
 	// ErrKeyNotFound says that no API key has this ID.
-	ErrKeyNotFound = errors.New("key not found")
+	ErrKeyNotFound = errors.New("no such key")
 
 	// ErrNameTaken says that a name is in use where it has to be unique.
 	ErrNameTaken = errors.New("name is taken")

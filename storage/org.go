@@ -131,7 +131,7 @@ func findOrg(r kv.Reader, name string) (*orgRecord, error) {
 func (s *Store) SetModels(ctx context.Context, ref string, patterns []string) (Org, error) {
 	for _, p := range patterns {
 		if p == "" || strings.ContainsFunc(p, unicode.IsSpace) || strings.ContainsFunc(p, unicode.IsControl) {
-			return Org{}, errors.Wrapf(ErrInvalidPattern, "%q: want a glob over provider/model such as 'openai/*'", p)
+			return Org{}, errors.Errorf("%w %q: want a glob over provider/model such as 'openai/*'", ErrInvalidPattern, p)
 		}
 	}
 	var org Org
@@ -184,16 +184,16 @@ func globMatch(pattern, s string) bool {
 func checkName(name string) error {
 	switch {
 	case strings.TrimSpace(name) == "":
-		return errors.Wrap(ErrInvalidName, "it is empty")
+		return errors.Errorf("%w: it is empty", ErrInvalidName)
 	case strings.TrimSpace(name) != name:
-		return errors.Wrapf(ErrInvalidName, "%q has blanks around it", name)
+		return errors.Errorf("%w: %q has blanks around it", ErrInvalidName, name)
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
-		return errors.Wrapf(ErrInvalidName, "%q has characters that cannot be shown", name)
+		return errors.Errorf("%w: %q has characters that cannot be shown", ErrInvalidName, name)
 	case utf8.RuneCountInString(name) > maxNameLength:
-		return errors.Wrapf(ErrInvalidName, "it is longer than %d characters", maxNameLength)
+		return errors.Errorf("%w: it is longer than %d characters", ErrInvalidName, maxNameLength)
 	}
 	if _, err := uuid.Parse(name); err == nil {
-		return errors.Wrapf(ErrInvalidName, "%q looks like an ID", name)
+		return errors.Errorf("%w: %q looks like an ID", ErrInvalidName, name)
 	}
 	return nil
 }

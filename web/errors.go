@@ -94,6 +94,7 @@ func newProblem(status int, detail string) gen.Problem {
 func writeProblem(w http.ResponseWriter, p gen.Problem) {
 	w.Header().Set("Content-Type", problemType)
 	w.WriteHeader(p.Status)
-	// A client that went away gets nothing, and nothing is lost by that.
-	_ = json.NewEncoder(w).Encode(p)
+	// The pointer has the generated encoding. A client that went away gets
+	// nothing, and nothing is lost by that.
+	_ = json.NewEncoder(w).Encode(&p)
 }

@@ -76,6 +76,8 @@ func TestOrgs(t *testing.T) {
 		404: second(c.GetOrg(t.Context(), gen.GetOrgParams{Org: "nobody"})),
 		409: second(c.CreateOrg(t.Context(), &gen.CreateOrgReq{Name: "acme"})),
 		422: second(c.CreateOrg(t.Context(), &gen.CreateOrgReq{Name: " acme"})),
+		// Refused by the generated code, before the operation.
+		413: second(c.CreateOrg(t.Context(), &gen.CreateOrgReq{Name: gen.Name(strings.Repeat("x", 9<<20))})),
 	} {
 		if p := problem(t, err); p.StatusCode != want || p.Response.Detail == "" {
 			t.Errorf("%+v, want %d", p, want)

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -117,7 +116,7 @@ func TestStopDoesNotWaitForAProcessThatLeftTheGroup(t *testing.T) {
 }
 
 func TestProgramNeedNotReadItsInput(t *testing.T) {
-	r := runIn(context.Background(), Plain{}, t.TempDir(), Command{
+	r := runIn(t.Context(), Plain{}, t.TempDir(), Command{
 		Args: []string{"echo", "done"}, Stdin: strings.NewReader(strings.Repeat("x", 4<<20)),
 	})
 	if r.err != nil || r.stdout != "done\n" || r.exit != (Exit{}) {
