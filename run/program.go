@@ -72,7 +72,10 @@ func commandEvents(r command.Result) ([]storage.Event, error) {
 		})
 	}
 	if r.Failure != "" {
-		return events, err // There is no output of which something could be said.
+		if err == nil && r.Output.Text != "" {
+			err = add(storage.EventCommandStdout, storage.CommandText{Text: r.Output.Text, LeftOut: r.Output.LeftOut})
+		}
+		return events, err // There is no output of which more could be said.
 	}
 	if err == nil && r.Output.LeftOut > 0 {
 		err = add(storage.EventOutputShortened, storage.OutputShortened{LeftOut: r.Output.LeftOut})

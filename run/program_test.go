@@ -48,14 +48,14 @@ func TestTurn(t *testing.T) {
 			events:     []storage.EventKind{exited, storage.EventOutputShortened, storage.EventOutputNotUTF8, finished},
 		},
 		{
-			name: "a non-zero exit", script: "echo lost; exit 3", input: "x", state: storage.StateTechnicalError,
+			name: "a non-zero exit", script: "echo half done; exit 3", input: "x", state: storage.StateTechnicalError,
 			reason:     "command exited with code 3",
-			transcript: []string{"in: x"}, events: []storage.EventKind{exited, failed},
+			transcript: []string{"in: x"}, events: []storage.EventKind{exited, storage.EventCommandStdout, failed},
 		},
 		{
-			name: "a failure tells nothing of an output that is not kept", input: "x", state: storage.StateTechnicalError,
+			name: "what a failure wrote is no output", input: "x", state: storage.StateTechnicalError,
 			script: `printf '\377'; echo why >&2; exit 1`, reason: "command exited with code 1",
-			transcript: []string{"in: x"}, events: []storage.EventKind{storage.EventCommandStderr, exited, failed},
+			transcript: []string{"in: x"}, events: []storage.EventKind{storage.EventCommandStderr, exited, storage.EventCommandStdout, failed},
 		},
 		{
 			name: "a signal", script: "kill -9 $$", input: "x", state: storage.StateTechnicalError,
@@ -95,7 +95,7 @@ func TestTurn(t *testing.T) {
 func TestTurnEventsHaveTheirData(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	id := h.run(h.agent("one", "echo oops >&2; exit 3"), "x")
+	id := h.run(h.agent("one", "echo half done; echo oops >&2; exit 3"), "x")
 	h.serve(1)
 	h.await(id, storage.StateTechnicalError)
 	for _, row := range []struct {
@@ -105,6 +105,7 @@ func TestTurnEventsHaveTheirData(t *testing.T) {
 		{storage.EventTurnStarted, `{"sandbox":"none"}`},
 		{storage.EventCommandStderr, `{"text":"oops"}`},
 		{storage.EventCommandExited, `{"code":3,"seconds":0.`},
+		{storage.EventCommandStdout, `{"text":"half done"}`},
 		{storage.EventTurnFailed, `{"reason":"command exited with code 3"}`},
 	} {
 		if got := h.data(id, row.kind); len(got) != 1 || !strings.HasPrefix(got[0], row.want) {

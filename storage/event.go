@@ -27,6 +27,9 @@ const (
 	EventTurnStarted EventKind = "turn_started"
 	// EventCommandStderr holds a command's standard error; CommandText.
 	EventCommandStderr EventKind = "command_stderr"
+	// EventCommandStdout holds the standard output of a command that failed, and
+	// which is therefore no output of a turn; CommandText.
+	EventCommandStdout EventKind = "command_stdout"
 	// EventCommandExited reports a command's end; CommandExited.
 	EventCommandExited EventKind = "command_exited"
 	// EventOutputShortened reports output over its limit; OutputShortened.
@@ -69,7 +72,7 @@ type TurnStarted struct {
 	Sandbox string `json:"sandbox"`
 }
 
-// CommandText is the data of EventCommandStderr.
+// CommandText is the data of EventCommandStderr and EventCommandStdout.
 type CommandText struct {
 	Text string `json:"text"`
 	// LeftOut counts the bytes missing in the middle of Text.
