@@ -60,8 +60,8 @@ func serve(ctx context.Context, cmd *cli.Command, _ []string) error {
 	log.Warn("commands are not confined: an agent's program can do what this user can do")
 	fmt.Fprintf(os.Stderr, "listening on %s\n", s.url())
 	if err := s.wait(ctx); err != nil {
-		// Nothing can be recorded any more, so nothing is waited for. What the
-		// agents' processes are is ended with this one.
+		// Nothing can be recorded any more, so nothing is waited for. The agents'
+		// programs get their SIGKILL when this process ends.
 		return err
 	}
 	log.Info("draining", zap.Duration("at_most", cmd.Duration("drain")))
