@@ -76,6 +76,7 @@ func (acc *account) reopen() {
 		c.Store = storagetest.OpenFile(acc.t, acc.dbPath, storage.Options{})
 	})
 	acc.url = again.url
+	acc.client = acc.api.client(acc.secret)
 }
 
 func TestUnreadableRecords(t *testing.T) {
@@ -98,6 +99,10 @@ func TestUnreadableRecords(t *testing.T) {
 			got := acc.get(run.String())
 			if c.get == 502 {
 				acc.wantDetail("GET", got, 502, "event history lookup failed")
+				res, err := acc.client.GetAgent(t.Context(), gen.GetAgentParams{AgentID: run})
+				if err != nil || !is[*gen.GetAgentBadGateway](res) {
+					t.Errorf("through the client: %+v, %v", res, err)
+				}
 			} else if got.status != c.get {
 				t.Errorf("GET: %d %s, want %d", got.status, got.body, c.get)
 			}
