@@ -151,3 +151,45 @@ func TestSettleGoesOnBehindADamagedRun(t *testing.T) {
 		t.Errorf("%+v, %v", done, err)
 	}
 }
+
+// TestSettleWithoutTheAgentFile: a run must not stay running because the file
+// that would say whether its turn may be run again is damaged.
+func TestSettleWithoutTheAgentFile(t *testing.T) {
+	s, caller, run := damagedStore(t)
+	if _, err := s.ClaimNext(t.Context(), AgentID{}, "none"); err != nil {
+		t.Fatal(err)
+	}
+	damage(t, s, spaceRevisions, revisionKey(run.AgentID, run.Revision))
+	if err := s.raiseEpoch(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	done, err := s.Settle(t.Context(), "server stopped")
+	if err != nil || len(done.Failed) != 1 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if state, _, err := s.StateAndTranscript(t.Context(), caller, run.ID); err != nil || state != StateTechnicalError {
+		t.Errorf("%s, %v", state, err)
+	}
+}
+
+func TestMissingRunsBehindIndexes(t *testing.T) {
+	s, caller, claimed := damagedStore(t)
+	if _, err := s.ClaimNext(t.Context(), AgentID{}, "none"); err != nil {
+		t.Fatal(err)
+	}
+	waiting, sound := createRun(t, s, caller, "gone"), createRun(t, s, caller, "sound")
+	remove(t, s, spaceRuns, claimed.ID.UUID[:])
+	remove(t, s, spaceRuns, waiting.ID.UUID[:])
+	if err := s.raiseEpoch(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := s.Settle(t.Context(), "server stopped"); err != nil || len(done.Damaged) != 1 {
+		t.Errorf("Settle: %+v, %v", done, err)
+	}
+	if _, err := s.DeleteAgent(t.Context(), "echo"); err != nil {
+		t.Errorf("DeleteAgent: %v", err)
+	}
+	if state, _, err := s.StateAndTranscript(t.Context(), caller, sound.ID); err != nil || state != StateTerminated {
+		t.Errorf("the sound run: %s, %v", state, err)
+	}
+}

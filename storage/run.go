@@ -270,6 +270,15 @@ func runByID(r kv.Reader, id RunID) (*runRecord, error) {
 	return rec, err
 }
 
+// indexedRun returns a run that an index leads to; that it is missing is damage.
+func indexedRun(r kv.Reader, id RunID) (*runRecord, error) {
+	rec, err := runByID(r, id)
+	if errors.Is(err, ErrRunNotFound) {
+		err = errors.Wrapf(ErrDamagedRecord, "run %s: missing", id)
+	}
+	return rec, err
+}
+
 // Run returns a run for the management API; ErrRunNotFound.
 func (s *Store) Run(ctx context.Context, id RunID) (Run, error) {
 	var run Run
@@ -327,7 +336,7 @@ func (s *Store) Runs(ctx context.Context, f RunFilter) ([]Run, error) {
 				if err != nil {
 					return err
 				}
-				rec, err := runByID(r, id)
+				rec, err := indexedRun(r, id)
 				if err != nil {
 					return err
 				}

@@ -49,19 +49,22 @@ func (s *Store) settle(ctx context.Context, id RunID, reason string, done *Settl
 	var into *[]RunID
 	err := s.update(ctx, func(tx *tx) error {
 		into = nil
-		rec, err := runByID(tx, id)
+		rec, err := indexedRun(tx, id)
 		if err != nil || rec.Claim == nil || rec.Claim.Epoch == tx.epoch {
 			return err
 		}
 		rev, err := revision(tx, rec.AgentID, rec.Revision)
-		if err != nil {
+		if err != nil && !errors.Is(err, ErrDamagedRecord) {
 			return err
 		}
+		// Of an agent file that cannot be read it is not known that a turn of
+		// its program may be run twice.
+		restart := err == nil && rev.Definition.Restart
 		switch {
 		case rec.Stopping != "":
 			into = &done.Terminated
 			err = tx.failTurn(rec, reason)
-		case rev.Definition.Restart:
+		case restart:
 			into = &done.Parked
 			err = tx.parkTurn(rec, reason)
 		default:

@@ -3,6 +3,8 @@ package storage
 import (
 	"context"
 
+	"github.com/go-faster/errors"
+
 	"agentrun/storage/kv"
 )
 
@@ -20,7 +22,8 @@ func (s *Store) StopRequested(ctx context.Context, c Claim) (string, error) {
 	return reason, err
 }
 
-// stopRunsOf stops the runs of an agent that wait or are claimed.
+// stopRunsOf stops the runs of an agent that wait or are claimed. One whose row
+// cannot be read does not keep the others going.
 func (tx *tx) stopRunsOf(agent AgentID) error {
 	for _, space := range []string{spaceWaiting, spaceClaims} {
 		runs, err := runsIn(tx, kv.Prefix(space, agent.UUID[:]))
@@ -28,7 +31,10 @@ func (tx *tx) stopRunsOf(agent AgentID) error {
 			return err
 		}
 		for _, id := range runs {
-			rec, err := runByID(tx, id)
+			rec, err := indexedRun(tx, id)
+			if errors.Is(err, ErrDamagedRecord) {
+				continue
+			}
 			if err != nil {
 				return err
 			}

@@ -93,11 +93,7 @@ func waitingRun(r kv.Reader, key []byte) (*runRecord, error) {
 	if err != nil {
 		return nil, err
 	}
-	rec, err := runByID(r, id)
-	if errors.Is(err, ErrRunNotFound) {
-		err = errors.Wrapf(ErrDamagedRecord, "run %s: missing", id)
-	}
-	return rec, err
+	return indexedRun(r, id)
 }
 
 // claim makes the claim on the run at key. It reads all that it needs before

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"agentrun/internal/needs"
 )
 
 // startDemo starts the demonstration with a folder of its own for temporary
@@ -75,9 +77,7 @@ type exchange struct{ command, answer string }
 // TestDemoStays types what the demonstration printed and gets what it printed.
 func TestDemoStays(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("curl"); err != nil {
-		leaveOut(t, "curl is missing: install it to test the lines that the demonstration prints")
-	}
+	needs.Program(t, "curl")
 	cmd, stdout, temporary := startDemo(t, "--stay")
 	exchanges := readDemo(t, bufio.NewScanner(stdout))
 	if len(exchanges) != 4 {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"agentrun/internal/needs"
 )
 
 // TestFullDisk takes the space away from a running server and gives it back. A
@@ -82,9 +84,7 @@ func TestUnknownCommit(t *testing.T) {
 // returns, and returns a function that counts the failures afterwards.
 func failSyncs(t *testing.T, pid int) (injected func() int) {
 	t.Helper()
-	if _, err := exec.LookPath("strace"); err != nil {
-		leaveOut(t, "strace is missing: install it to test failing disk syncs")
-	}
+	needs.Program(t, "strace")
 	trace := filepath.Join(t.TempDir(), "trace")
 	cmd := exec.CommandContext(t.Context(), "strace", "-f", "-p", strconv.Itoa(pid),
 		"-o", trace, "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO")
@@ -99,7 +99,7 @@ func failSyncs(t *testing.T, pid int) (injected func() int) {
 	for attached := false; !attached; attached = strings.Contains(lines.Text(), "attached") {
 		if !lines.Scan() {
 			_ = cmd.Wait()
-			leaveOut(t, "strace may not attach to a process here (ptrace_scope): failing disk syncs are not tested")
+			needs.Lacking(t, "strace may not attach to a process here (ptrace_scope)")
 		}
 	}
 	go func() {

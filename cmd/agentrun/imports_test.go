@@ -41,6 +41,8 @@ var rooms = map[string]room{
 	"gen":     {generated: true},
 	"web/gen": {generated: true},
 
+	"internal/needs": {kit: true},
+
 	"run/command":             {imports: []string{"run/sandbox"}},
 	"run/sandbox":             {},
 	"run/sandbox/sandboxtest": {imports: []string{"run/sandbox"}, kit: true},
@@ -65,8 +67,8 @@ var restricted = map[string][]string{
 	"github.com/santhosh-tekuri/jsonschema": {"handler"},
 	"github.com/go-faster/yaml":             {"storage/agentfile", "cmd/openapijson"},
 	"net/http":                              {"cmd/agentrun", "handler", "gen", "web", "web/gen"},
-	"os/exec":                               {"run/sandbox", "run/sandbox/sandboxtest"},
-	"testing":                               {"storage/storagetest", "storage/kv/kvtest", "run/sandbox/sandboxtest"},
+	"os/exec":                               {"run/sandbox", "run/sandbox/sandboxtest", "internal/needs"},
+	"testing":                               {"internal/needs", "storage/storagetest", "storage/kv/kvtest", "run/sandbox/sandboxtest"},
 }
 
 // badNames say nothing about what a package is for.

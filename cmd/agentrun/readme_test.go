@@ -10,14 +10,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"agentrun/internal/needs"
 )
 
 // TestReadmeQuickStart types the quick start of the README, but for the build
 // and the server's port, and compares with the answers that stand there.
 func TestReadmeQuickStart(t *testing.T) {
-	if _, err := exec.LookPath("curl"); err != nil {
-		leaveOut(t, "curl is missing: install it to type the README's quick start")
-	}
+	needs.Program(t, "curl")
 	blocks := readmeBlocks(t, "## Quick start")
 	if len(blocks) != 5 {
 		t.Fatalf("%d blocks in the quick start", len(blocks))

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/go-faster/errors"
+
+	"agentrun/internal/needs"
 )
 
 func TestWrap(t *testing.T) {
@@ -64,15 +67,16 @@ func TestFullDisk(t *testing.T) {
 	case errors.As(err, &exit):
 		t.Fatalf("%v\n%s", err, out)
 	case err != nil:
-		t.Skipf("no user namespace here: %v", err)
+		needs.Lacking(t, fmt.Sprintf("a full disk: no user namespace here: %v", err))
 	case !strings.Contains(string(out), fullDiskRan):
-		t.Skipf("no mount here:\n%s", out)
+		needs.Lacking(t, fmt.Sprintf("a full disk: no mount here: %s", out))
 	}
 }
 
 func fillDisk(t *testing.T, dir string) {
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=256k,nr_inodes=16"); err != nil {
-		t.Skipf("mount: %v", err)
+		t.Logf("mount: %v", err) // The parent sees that the disk was never full.
+		return
 	}
 	s, err := Open(dir + "/workspaces")
 	must(t, err)

@@ -3,22 +3,13 @@ package bolt
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-)
 
-// lacking skips a test for something that the machine does not have. On the
-// build server, where it has to be, the test fails.
-func lacking(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("NOT TESTED: %s", what)
-	}
-	t.Skipf("NOT TESTED: %s", what)
-}
+	"agentrun/internal/needs"
+)
 
 func TestFileLimit(t *testing.T) {
 	t.Parallel()
@@ -48,7 +39,7 @@ func TestFullDisk(t *testing.T) {
 		return
 	}
 	if len(out) == 0 || strings.Contains(string(out), noMount) {
-		lacking(t, fmt.Sprintf("a full disk: no disk can be mounted here: %v: %s", err, out))
+		needs.Lacking(t, fmt.Sprintf("a full disk: no disk can be mounted here: %v: %s", err, out))
 	}
 	t.Errorf("%v: %s", err, out)
 }
@@ -56,10 +47,7 @@ func TestFullDisk(t *testing.T) {
 // TestSyncFails has one of the syncs of a commit fail: the third of a process
 // is that of the second commit's pages, the fourth that of its meta page.
 func TestSyncFails(t *testing.T) {
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		lacking(t, "a disk sync that fails: strace is not installed")
-	}
+	needs.Program(t, "strace")
 	tests := []struct {
 		sync  int
 		errno string
@@ -84,7 +72,7 @@ func TestSyncFails(t *testing.T) {
 			}
 			trace := path + ".trace"
 			cmd, err := child("sync fails", []string{path, test.want},
-				strace, "-f", "-qq", "-o", trace, "-e", "trace=fdatasync",
+				"strace", "-f", "-qq", "-o", trace, "-e", "trace=fdatasync",
 				"-e", fmt.Sprintf("inject=fdatasync:error=%s:when=%d", test.errno, test.sync))
 			if err != nil {
 				t.Fatal(err)
@@ -92,7 +80,7 @@ func TestSyncFails(t *testing.T) {
 			out, childErr := cmd.CombinedOutput()
 			calls, err := os.ReadFile(trace)
 			if err != nil || !strings.Contains(string(calls), "fdatasync") {
-				lacking(t, fmt.Sprintf("a disk sync that fails: strace does not work: %v: %s", childErr, out))
+				needs.Lacking(t, fmt.Sprintf("a disk sync that fails: strace does not work: %v: %s", childErr, out))
 			}
 			if n := strings.Count(string(calls), "(INJECTED)"); n != 1 {
 				t.Errorf("%d syncs were made to fail, want 1:\n%s", n, calls)
