@@ -16,6 +16,9 @@ import (
 var (
 	// errMissingKey says that no key was sent in either header.
 	errMissingKey = errors.New("no API key was sent")
+	// errNotBase64 says that a file's content is not standard base64. It always
+	// comes inside a *base64Error.
+	errNotBase64 = errors.New("not valid base64")
 	// errFilesTooLarge says that the decoded files are over maxFiles.
 	errFilesTooLarge = errors.New("files are too large")
 	// errBodyTooLarge says that the body is over Config.MaxBody.
@@ -37,51 +40,55 @@ var (
 	unavailable  = answer{http.StatusServiceUnavailable, "event history is temporarily unavailable"}
 )
 
-// answers is the one table from errors to answers. A row without a detail
-// sends the text of the error that it names, which is written for clients.
+// answers is the one table from errors to answers. Where say is set, the detail
+// is what it finds in the error: a text that is written for clients.
 var answers = []struct {
 	err  error
 	post answer
 	get  answer
+	say  func(error) string
 }{
-	{errMissingKey, answer{401, "Missing API key"}, answer{401, "Missing API key"}},
-	{storage.ErrInvalidKey, answer{401, "Invalid API key"}, answer{401, "Invalid API key"}},
-	{storage.ErrTemplateMismatch, answer{403, "API key is not valid for the requested template"}, lookupFailed},
-	{storage.ErrAgentDeleted, answer{404, "Agent template not found"}, lookupFailed},
-	{storage.ErrRunNotFound, internalError, answer{404, "Agent not found"}},
-	{errFilesTooLarge, answer{413, "total file size exceeds the allowed limit"}, lookupFailed},
-	{errBodyTooLarge, answer{413, "request body exceeds the allowed limit"}, lookupFailed},
-	{storage.ErrUnavailable, internalError, unavailable},
+	{err: errMissingKey, post: answer{401, "Missing API key"}, get: answer{401, "Missing API key"}},
+	{err: storage.ErrInvalidKey, post: answer{401, "Invalid API key"}, get: answer{401, "Invalid API key"}},
+	{err: storage.ErrTemplateMismatch, post: answer{403, "API key is not valid for the requested template"}, get: lookupFailed},
+	{err: storage.ErrAgentDeleted, post: answer{404, "Agent template not found"}, get: lookupFailed},
+	{err: storage.ErrRunNotFound, post: internalError, get: answer{404, "Agent not found"}},
+	{err: storage.ErrAgentArchived, post: answer{status: 409}, get: lookupFailed, say: textOf[*storage.ArchivedError]},
+	{err: errBodyTooLarge, post: answer{413, "request body exceeds the allowed limit"}, get: lookupFailed},
+	{err: errNotBase64, post: answer{status: 422}, get: lookupFailed, say: textOf[*base64Error]},
+	{err: errFilesTooLarge, post: answer{413, "total file size exceeds the allowed limit"}, get: lookupFailed},
+	{err: storage.ErrModelUnusable, post: answer{status: 422}, get: lookupFailed, say: textOf[*storage.ModelError]},
+	{err: storage.ErrUnavailable, post: internalError, get: unavailable},
 }
 
-// answerFor returns the answer to a failed request.
+// textOf returns the text of the error of type E in a chain, without that of
+// what is wrapped around it.
+func textOf[E error](err error) string {
+	var e E
+	errors.As(err, &e)
+	return e.Error()
+}
+
+// answerFor returns the answer to a failed request. What no row names is a
+// fault of ours, which a GET can only call a failed look-up.
 func answerFor(method string, err error) answer {
-	var (
-		archived *storage.ArchivedError
-		model    *storage.ModelError
-		base64   *base64Error
-	)
-	switch {
-	case errors.As(err, &archived):
-		return answer{http.StatusConflict, archived.Error() + " and takes no new runs"}
-	case errors.As(err, &model):
-		return answer{http.StatusUnprocessableEntity, model.Error()}
-	case errors.As(err, &base64):
-		return answer{http.StatusUnprocessableEntity, base64.Error()}
+	a := internalError
+	if method != http.MethodPost {
+		a = lookupFailed
 	}
 	for _, row := range answers {
-		switch {
-		case !errors.Is(err, row.err):
-		case method == http.MethodPost:
-			return row.post
-		default:
+		if !errors.Is(err, row.err) {
+			continue
+		}
+		if method != http.MethodPost {
 			return row.get
 		}
+		if a = row.post; row.say != nil {
+			a.detail = row.say(err)
+		}
+		return a
 	}
-	if method == http.MethodPost {
-		return internalError
-	}
-	return lookupFailed
+	return a
 }
 
 // answerError answers every request that failed: in security, in decoding, in

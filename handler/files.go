@@ -22,6 +22,9 @@ type base64Error struct{ filename string }
 
 func (e *base64Error) Error() string { return fmt.Sprintf("file '%s' is not valid base64", e.filename) }
 
+// Unwrap returns errNotBase64.
+func (e *base64Error) Unwrap() error { return errNotBase64 }
+
 // deliver decodes the files in their order straight into the run's workspace
 // and makes them durable. A request without files needs no workspace yet.
 func (h *Handler) deliver(id storage.RunID, files []gen.PublicAgentFileInput) ([]storage.FileDelivered, error) {
@@ -54,8 +57,8 @@ func (h *Handler) deliver(id storage.RunID, files []gen.PublicAgentFileInput) ([
 			return nil, refineDecoding(err, f.Filename, err)
 		}
 		d := storage.FileDelivered{Name: saved.Name, Size: saved.Size}
-		if saved.Name != f.Filename {
-			d.GivenName = f.Filename
+		if saved.Name != saved.Given {
+			d.GivenName = saved.Given
 		}
 		delivered = append(delivered, d)
 	}

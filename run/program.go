@@ -2,6 +2,8 @@ package run
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,21 +39,22 @@ func (s *Server) runCommand(ctx context.Context, turn *storage.Turn) (outcome, e
 // environment is all that a command sees of the world outside its workspace;
 // nothing of the server's own environment is in it.
 func environment(turn *storage.Turn, dir string) []string {
-	env := []string{
-		"PATH=" + sandbox.Path,
-		"HOME=" + dir,
-		"TMPDIR=/tmp",
-		"LANG=C.UTF-8",
+	vars := map[string]string{
+		"PATH":   sandbox.Path,
+		"HOME":   dir,
+		"TMPDIR": "/tmp",
+		"LANG":   "C.UTF-8",
 	}
-	for name, value := range turn.Definition.Env {
-		// Later ones win, so an agent file can set PATH, HOME, TMPDIR and LANG.
-		env = append(env, name+"="+value)
+	// An agent file can set these four anew, but none of ours.
+	maps.Copy(vars, turn.Definition.Env)
+	vars["AGENTRUN_RUN_ID"] = turn.Run.ID.String()
+	vars["AGENTRUN_AGENT_ID"] = turn.Run.AgentID.String()
+	vars["AGENTRUN_TURN"] = strconv.FormatUint(turn.Run.Turn, 10)
+	env := make([]string, 0, len(vars))
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		env = append(env, name+"="+vars[name])
 	}
-	return append(env,
-		"AGENTRUN_RUN_ID="+turn.Run.ID.String(),
-		"AGENTRUN_AGENT_ID="+turn.Run.AgentID.String(),
-		"AGENTRUN_TURN="+strconv.FormatUint(turn.Run.Turn, 10),
-	)
+	return env
 }
 
 // commandEvents are the entries of the history about a program's end.

@@ -92,7 +92,9 @@ type ArchivedError struct {
 	Name string
 }
 
-func (e *ArchivedError) Error() string { return fmt.Sprintf("agent %q is archived", e.Name) }
+func (e *ArchivedError) Error() string {
+	return fmt.Sprintf("agent %q is archived and takes no new runs", e.Name)
+}
 
 // Unwrap returns ErrAgentArchived.
 func (e *ArchivedError) Unwrap() error { return ErrAgentArchived }

@@ -34,30 +34,30 @@ func agentCommand() *cli.Command {
 			}, nil, agentApply),
 			leaf(&cli.Command{Name: "list", Usage: "list the agents", Flags: managementFlags()}, nil, agentList),
 			leaf(&cli.Command{Name: "show", Usage: "show an agent", Flags: managementFlags()}, on,
-				changeAgent(func(ctx context.Context, c *gen.Client, agent string) (*gen.Agent, error) {
+				onAgent(func(ctx context.Context, c *gen.Client, agent string) (*gen.Agent, error) {
 					return c.GetAgent(ctx, gen.GetAgentParams{Agent: agent})
 				})),
 			leaf(&cli.Command{Name: "export", Usage: "print the agent file in force", Flags: managementFlags()}, on, agentExport),
 			leaf(&cli.Command{Name: "archive", Usage: "take no new runs of an agent", Flags: managementFlags()}, on,
-				changeAgent(func(ctx context.Context, c *gen.Client, agent string) (*gen.Agent, error) {
+				onAgent(func(ctx context.Context, c *gen.Client, agent string) (*gen.Agent, error) {
 					return c.ArchiveAgent(ctx, gen.ArchiveAgentParams{Agent: agent})
 				})),
 			leaf(&cli.Command{Name: "unarchive", Usage: "take new runs of an agent again", Flags: managementFlags()}, on,
-				changeAgent(func(ctx context.Context, c *gen.Client, agent string) (*gen.Agent, error) {
+				onAgent(func(ctx context.Context, c *gen.Client, agent string) (*gen.Agent, error) {
 					return c.UnarchiveAgent(ctx, gen.UnarchiveAgentParams{Agent: agent})
 				})),
 			leaf(&cli.Command{
 				Name: "delete", Usage: "delete an agent and stop its runs in flight", Flags: managementFlags(),
 			}, on,
-				changeAgent(func(ctx context.Context, c *gen.Client, agent string) (*gen.Agent, error) {
+				onAgent(func(ctx context.Context, c *gen.Client, agent string) (*gen.Agent, error) {
 					return c.DeleteAgent(ctx, gen.DeleteAgentParams{Agent: agent})
 				})),
 		},
 	})
 }
 
-// changeAgent makes the action of a command that names one agent and shows it.
-func changeAgent(do func(context.Context, *gen.Client, string) (*gen.Agent, error)) action {
+// onAgent makes the action of a command that names one agent and shows it.
+func onAgent(do func(context.Context, *gen.Client, string) (*gen.Agent, error)) action {
 	return func(ctx context.Context, cmd *cli.Command, args []string) error {
 		return withManagement(ctx, cmd, func(c *gen.Client) error {
 			agent, err := do(ctx, c, args[0])

@@ -184,7 +184,6 @@ func (t *tour) createRun(ctx context.Context, agent string) (string, error) {
 		t.server.url(), t.key, body, created.body)
 	var answer struct {
 		AgentID string `json:"agent_id"`
-		Detail  any    `json:"detail"`
 	}
 	if err := json.Unmarshal([]byte(created.body), &answer); err != nil || answer.AgentID == "" {
 		return "", errors.Errorf("the run was not created: %s", created.body)

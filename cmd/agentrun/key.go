@@ -28,23 +28,23 @@ func keyCommand() *cli.Command {
 			leaf(&cli.Command{Name: "list", Usage: "list the keys of an agent", Flags: managementFlags()},
 				[]string{"AGENT"}, keyList),
 			leaf(&cli.Command{Name: "disable", Usage: "refuse a key until it is enabled", Flags: managementFlags()}, on,
-				changeKey(func(ctx context.Context, c *gen.Client, id uuid.UUID) (*gen.Key, error) {
+				onKey(func(ctx context.Context, c *gen.Client, id uuid.UUID) (*gen.Key, error) {
 					return c.DisableKey(ctx, gen.DisableKeyParams{Key: id})
 				})),
 			leaf(&cli.Command{Name: "enable", Usage: "accept a key again", Flags: managementFlags()}, on,
-				changeKey(func(ctx context.Context, c *gen.Client, id uuid.UUID) (*gen.Key, error) {
+				onKey(func(ctx context.Context, c *gen.Client, id uuid.UUID) (*gen.Key, error) {
 					return c.EnableKey(ctx, gen.EnableKeyParams{Key: id})
 				})),
 			leaf(&cli.Command{Name: "delete", Usage: "remove a key for good", Flags: managementFlags()}, on,
-				changeKey(func(ctx context.Context, c *gen.Client, id uuid.UUID) (*gen.Key, error) {
+				onKey(func(ctx context.Context, c *gen.Client, id uuid.UUID) (*gen.Key, error) {
 					return c.DeleteKey(ctx, gen.DeleteKeyParams{Key: id})
 				})),
 		},
 	})
 }
 
-// changeKey makes the action of a command that names one key and shows it.
-func changeKey(do func(context.Context, *gen.Client, uuid.UUID) (*gen.Key, error)) action {
+// onKey makes the action of a command that names one key and shows it.
+func onKey(do func(context.Context, *gen.Client, uuid.UUID) (*gen.Key, error)) action {
 	return func(ctx context.Context, cmd *cli.Command, args []string) error {
 		id, err := uuid.Parse(args[0])
 		if err != nil {

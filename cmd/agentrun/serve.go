@@ -59,14 +59,15 @@ func serve(ctx context.Context, cmd *cli.Command, _ []string) error {
 	log.Info("serving", zap.String("data", s.data.path), zap.String("version", buildVersion()))
 	log.Warn("commands are not confined: an agent's program can do what this user can do")
 	fmt.Fprintf(os.Stderr, "listening on %s\n", s.url())
-	if err := s.wait(ctx); err != nil {
-		// Nothing can be recorded any more, so nothing is waited for. The agents'
-		// programs get their SIGKILL when this process ends.
+	err = s.wait(ctx)
+	if errors.Is(err, errStoreFailed) {
+		// Nothing is waited for. The agents' programs get their SIGKILL when this
+		// process ends.
 		return err
 	}
 	log.Info("draining", zap.Duration("at_most", cmd.Duration("drain")))
 	s.stop()
-	return nil
+	return err
 }
 
 // untilSignal returns a context that ends with the first SIGTERM or SIGINT. The

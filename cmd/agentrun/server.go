@@ -68,7 +68,7 @@ func startServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 		}
 	}()
 	if s.public, err = new(net.ListenConfig).Listen(ctx, "tcp", cfg.listen); err != nil {
-		return nil, errors.Errorf("%v; choose another address with --listen", err)
+		return nil, errors.Errorf("%w; choose another address with --listen", err)
 	}
 	if s.socket, err = listenSocket(s.data.path); err != nil {
 		return nil, err
@@ -136,6 +136,9 @@ func (s *server) serve(l net.Listener, h http.Handler) *http.Server {
 // url is the address of the public API.
 func (s *server) url() string { return "http://" + s.public.Addr().String() }
 
+// errStoreFailed says that nothing can be recorded any more.
+var errStoreFailed = errors.New("a commit failed and its outcome is unknown; start again to settle from what is on disk")
+
 // wait returns when ctx ends, with nil, or when the server cannot go on.
 func (s *server) wait(ctx context.Context) error {
 	select {
@@ -144,7 +147,7 @@ func (s *server) wait(ctx context.Context) error {
 	case err := <-s.failed:
 		return err
 	case <-s.data.store.Failed():
-		return errors.New("a commit failed and its outcome is unknown; start again to settle from what is on disk")
+		return errStoreFailed
 	}
 }
 
