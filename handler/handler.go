@@ -99,13 +99,16 @@ type requestKey struct{}
 func (h *Handler) secondLook(req middleware.Request, next middleware.Next) (middleware.Response, error) {
 	switch req.OperationName {
 	case gen.GetAgentOperation:
-		if segment := runSegment(req.Raw); !acceptedUUID(segment) {
-			return middleware.Response{}, &invalidError{issues: pathIssues(segment)}
+		if issues := pathIssues(runSegment(req.Raw)); len(issues) > 0 {
+			return middleware.Response{}, &invalidError{issues}
 		}
 	case gen.CreateAgentOperation:
 		body, ok := req.Body.(*gen.PublicCreateAgentRequest)
-		if ok && !acceptedExactly(req.RawBody, body) {
-			return middleware.Response{}, &invalidError{issues: bodyIssues(jsonType, req.RawBody)}
+		if !ok {
+			return middleware.Response{}, errors.Errorf("a create request of type %T", req.Body)
+		}
+		if issues := hiddenIssues(req.RawBody, body); len(issues) > 0 {
+			return middleware.Response{}, &invalidError{issues}
 		}
 	case gen.GetOpenAPIOperation:
 		req.SetContext(context.WithValue(req.Context, requestKey{}, req.Raw))

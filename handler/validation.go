@@ -45,11 +45,10 @@ func jsonContentType(header string) bool {
 
 // pathIssues returns what is wrong with the run ID of a GET, percent-decoded.
 func pathIssues(segment string) []issue {
-	// A path can hold bytes that are no text; the answer cannot.
-	segment = string([]rune(segment))
-	fault := uuidFault(segment)
-	if fault == "" {
+	if acceptedUUID(segment) {
 		return nil
 	}
-	return []issue{invalidUUID(fault).about(echoText([]byte(segment)), "path", "agent_id")}
+	// A path can hold bytes that are no text; the answer cannot.
+	segment = string([]rune(segment))
+	return []issue{invalidUUID(uuidFault(segment)).about(echoText([]byte(segment)), "path", "agent_id")}
 }

@@ -8,15 +8,15 @@ import (
 	"agentrun/gen"
 )
 
-// acceptedExactly reports whether a body that the generated decoder accepted
-// says what req says and is right by the contract. That decoder replaces what
-// is no Unicode, and reads more spellings of a UUID than the contract means.
-// For an ordinary body this costs a few fast passes over its bytes.
-func acceptedExactly(raw []byte, req *gen.PublicCreateAgentRequest) bool {
+// hiddenIssues returns what is wrong with a body that the generated decoder
+// accepted as req. That decoder replaces what is no Unicode, and reads more
+// spellings of a UUID than the contract means. For an ordinary body this costs
+// a few fast passes over its bytes; only an unusual one is looked at closely.
+func hiddenIssues(raw []byte, req *gen.PublicCreateAgentRequest) []issue {
 	if utf8.Valid(raw) && !holdsReplacement(req) && plainTemplateID(raw) {
-		return true
+		return nil
 	}
-	return len(bodyIssues(jsonType, raw)) == 0
+	return bodyIssues(jsonType, raw)
 }
 
 // holdsReplacement reports whether any text of req may have been replaced.

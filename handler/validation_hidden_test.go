@@ -29,7 +29,7 @@ func TestOrdinaryBodiesAreNotReadAgain(t *testing.T) {
 		if holdsReplacement(req) || !plainTemplateID([]byte(body)) {
 			t.Errorf("%s: is read again", name)
 		}
-		if !acceptedExactly([]byte(body), req) {
+		if len(hiddenIssues([]byte(body), req)) > 0 {
 			t.Errorf("%s: not accepted", name)
 		}
 	}
@@ -58,15 +58,15 @@ func TestHiddenFaultsAreFound(t *testing.T) {
 			t.Errorf("%q: the decoder refuses it: %v", member, err)
 			continue
 		}
-		if acceptedExactly(body, req) || len(bodyIssues("application/json", body)) == 0 {
+		if len(hiddenIssues(body, req)) == 0 {
 			t.Errorf("%q is accepted", member)
 		}
 	}
 }
 
-// TestAcceptedExactlyIsExact compares the fast path with the complete list, on
+// TestHiddenIssuesAreExact compares the fast path with the complete list, on
 // bodies made to hide a second template_id, or a text that is none.
-func TestAcceptedExactlyIsExact(t *testing.T) {
+func TestHiddenIssuesAreExact(t *testing.T) {
 	accepted, refused := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		body := []byte(hidingBody(t))
@@ -75,8 +75,8 @@ func TestAcceptedExactlyIsExact(t *testing.T) {
 			return
 		}
 		issues := bodyIssues("application/json", body)
-		if got, want := acceptedExactly(body, req), len(issues) == 0; got != want {
-			t.Fatalf("%q: acceptedExactly is %t, but the issues are %v", body, got, issues)
+		if hidden := hiddenIssues(body, req); len(hidden) != len(issues) {
+			t.Fatalf("%q: %v are hidden, but the issues are %v", body, hidden, issues)
 		}
 		if len(issues) == 0 {
 			accepted++
@@ -136,18 +136,18 @@ func largeBody() []byte {
 		`,"input_text":"caf\u00e9\n","files":[{"filename":"a","content_base64":"` + content + `"}]}`)
 }
 
-func TestAcceptedExactlyAllocatesNothing(t *testing.T) {
+func TestHiddenIssuesAllocateNothing(t *testing.T) {
 	body := largeBody()
 	req, err := decodeRequest(body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := testing.AllocsPerRun(5, func() { acceptedExactly(body, req) }); n != 0 {
+	if n := testing.AllocsPerRun(5, func() { hiddenIssues(body, req) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
-func BenchmarkAcceptedExactly(b *testing.B) {
+func BenchmarkHiddenIssues(b *testing.B) {
 	for name, body := range map[string][]byte{"small": []byte(plainBody), "14MB": largeBody()} {
 		req, err := decodeRequest(body)
 		if err != nil {
@@ -157,7 +157,7 @@ func BenchmarkAcceptedExactly(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if !acceptedExactly(body, req) {
+				if len(hiddenIssues(body, req)) > 0 {
 					b.Fatal("not accepted")
 				}
 			}
