@@ -100,7 +100,7 @@ func TestFilesAreDelivered(t *testing.T) {
 	if err != nil || len(entries) != len(req.Files) {
 		t.Errorf("%d entries, %v", len(entries), err)
 	}
-	events, err := a.store.Events(t.Context(), storage.RunID{UUID: id}, 0, 0)
+	_, events, err := a.store.StateAndEvents(t.Context(), storage.RunID{UUID: id}, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

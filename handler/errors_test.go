@@ -71,7 +71,7 @@ func TestSection7(t *testing.T) {
 		t.Fatal(err)
 	}
 	same("409", post(archived, archived.request("x")),
-		&gen.CreateAgentConflict{Detail: `agent "archived" is archived and takes no new runs`})
+		&gen.CreateAgentConflict{Detail: `agent "archived" is archived and takes no new runs and no new input`})
 
 	large := acc.request("x")
 	large.Files = []gen.PublicAgentFileInput{

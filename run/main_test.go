@@ -151,7 +151,7 @@ func (h *house) transcript(id storage.RunID) []string {
 
 func (h *house) events(id storage.RunID) []storage.Event {
 	h.t.Helper()
-	events, err := h.store.Events(h.t.Context(), id, 0, 0)
+	_, events, err := h.store.StateAndEvents(h.t.Context(), id, 0, 0)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -234,6 +234,21 @@ func agentByID(r kv.Reader, id AgentID) (*agentRecord, error) {
 	return rec, err
 }
 
+// openAgent returns the agent that a row refers to when it takes new runs and
+// new input; else ErrAgentDeleted or *ArchivedError.
+func openAgent(r kv.Reader, id AgentID) (*agentRecord, error) {
+	agent, err := agentByID(r, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case agent.Deleted:
+		return nil, errors.Wrapf(ErrAgentDeleted, "agent %s", agent.ID)
+	case agent.Archived:
+		return nil, &ArchivedError{Name: agent.Name}
+	}
+	return agent, nil
+}
+
 // revision returns a revision that a row refers to.
 func revision(r kv.Reader, agent AgentID, number uint32) (*revisionRecord, error) {
 	rec, err := get[revisionRecord](r, spaceRevisions, revisionKey(agent, number))

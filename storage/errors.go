@@ -57,6 +57,10 @@ var (
 	// may see.
 	ErrRunNotFound = errors.New("no such run")
 
+	// ErrRunTerminated says that a run is at its end, or is being brought to it,
+	// and takes no input.
+	ErrRunTerminated = errors.New("the run is terminated and takes no input")
+
 	// ErrOrgNotFound says that no organisation has this ID or name.
 	ErrOrgNotFound = errors.New("no such organisation")
 
@@ -86,14 +90,14 @@ var (
 	ErrStaleClaim = errors.New("stale claim")
 )
 
-// ArchivedError refuses a run of an archived agent.
+// ArchivedError refuses a run or an input of an archived agent.
 type ArchivedError struct {
 	// Name is the agent's name.
 	Name string
 }
 
 func (e *ArchivedError) Error() string {
-	return fmt.Sprintf("agent %q is archived and takes no new runs", e.Name)
+	return fmt.Sprintf("agent %q is archived and takes no new runs and no new input", e.Name)
 }
 
 // Unwrap returns ErrAgentArchived.

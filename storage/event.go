@@ -135,15 +135,20 @@ func NewEvent(kind EventKind, data any) (Event, error) {
 	return e, nil
 }
 
-// Events returns up to limit events of a run with a number greater than after,
-// in order; a limit of 0 means all of them. Errors: ErrRunNotFound.
-func (s *Store) Events(ctx context.Context, run RunID, after uint64, limit int) ([]Event, error) {
+// StateAndEvents returns a run's state and up to limit of its events with a
+// number greater than after, in order, from one snapshot; a limit of 0 means
+// all of them. No event follows those of a terminated run. Errors:
+// ErrRunNotFound.
+func (s *Store) StateAndEvents(ctx context.Context, run RunID, after uint64, limit int) (State, []Event, error) {
+	var state State
 	var events []Event
 	err := s.db.View(ctx, func(r kv.Reader) error {
 		events = []Event{}
-		if _, err := runByID(r, run); err != nil {
+		rec, err := runByID(r, run)
+		if err != nil {
 			return err
 		}
+		state = rec.State
 		rng := kv.Prefix(spaceEvents, run.UUID[:])
 		rng.From, rng.Limit = sequence(run.UUID[:], after+1), limit
 		return scan(r, rng, func(_ []byte, rec eventRecord) error {
@@ -151,7 +156,7 @@ func (s *Store) Events(ctx context.Context, run RunID, after uint64, limit int) 
 			return nil
 		})
 	})
-	return events, err
+	return state, events, err
 }
 
 // addEvents appends events to the run's history.

@@ -44,8 +44,14 @@ type Run struct {
 	Turn uint64
 	// WaitingInputs counts the inputs that no turn has accepted yet.
 	WaitingInputs uint64
-	CreatedAt     time.Time
-	UpdatedAt     time.Time
+	// Stopping is true while a server still ends what is alive of the run.
+	Stopping bool
+	// Deleted is true once the run's deletion was asked for.
+	Deleted bool
+	// Erasing is true while the workspace of a deleted run is still there.
+	Erasing   bool
+	CreatedAt time.Time
+	UpdatedAt time.Time
 }
 
 // runRecord is a run's row. The counters are what makes a missing row of a
@@ -69,6 +75,10 @@ type runRecord struct {
 	Claim *Claim `json:"claim,omitempty"`
 	// Stopping is why a claimed run is to end; its claim holder sees to it.
 	Stopping string `json:"stopping,omitempty"`
+	// Deleted is true once someone wanted the run deleted: it is erased with its
+	// end. Erasing is true from then until its workspace is gone.
+	Deleted bool `json:"deleted,omitempty"`
+	Erasing bool `json:"erasing,omitempty"`
 	// Given and Accepted number the last input given and the last accepted.
 	Given     uint64    `json:"given"`
 	Accepted  uint64    `json:"accepted"`
@@ -82,14 +92,9 @@ func (r *runRecord) run() Run {
 	return Run{
 		ID: r.ID, OrgID: r.OrgID, AgentID: r.AgentID, KeyID: r.KeyID, Name: r.Name,
 		Revision: r.Revision, State: r.State, Reason: r.Reason, Turn: r.Turn,
-		WaitingInputs: r.Given - r.Accepted, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+		WaitingInputs: r.Given - r.Accepted, Stopping: r.Stopping != "", Deleted: r.Deleted, Erasing: r.Erasing,
+		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 	}
-}
-
-// inputRecord is an input that waits for its turn.
-type inputRecord struct {
-	Text string    `json:"text"`
-	At   time.Time `json:"at"`
 }
 
 // NewRun is what a run is created from.
@@ -121,16 +126,7 @@ func checkCreate(r kv.Reader, caller Caller, template AgentID) (*agentRecord, er
 	if template != caller.AgentID {
 		return nil, errors.Wrapf(ErrTemplateMismatch, "key %s", caller.KeyID)
 	}
-	agent, err := agentByID(r, caller.AgentID)
-	switch {
-	case err != nil:
-		return nil, err
-	case agent.Deleted:
-		return nil, errors.Wrapf(ErrAgentDeleted, "agent %s", agent.ID)
-	case agent.Archived:
-		return nil, &ArchivedError{Name: agent.Name}
-	}
-	return agent, nil
+	return openAgent(r, caller.AgentID)
 }
 
 // CreateRun makes a run, and hands its input to the workers, in one
@@ -206,24 +202,6 @@ func checkModel(r kv.Reader, agent *agentRecord, providers []string) error {
 	return nil
 }
 
-// giveInput adds an input to those that wait and, when the run is idle, the
-// run to those that wait for a worker. The caller writes the row.
-func (tx *tx) giveInput(rec *runRecord, text string) error {
-	rec.Given++
-	key := sequence(rec.ID.UUID[:], rec.Given)
-	if err := put(tx, spaceInputs, key, inputRecord{Text: text, At: tx.now}); err != nil {
-		return err
-	}
-	if err := tx.addEvent(rec, EventInputGiven, InputGiven{Input: rec.Given}); err != nil {
-		return err
-	}
-	if rec.State == StateRunning {
-		return nil
-	}
-	rec.State, rec.Reason = StateRunning, ""
-	return tx.queue(rec)
-}
-
 // queue puts the run behind those of its agent that wait for a worker.
 func (tx *tx) queue(rec *runRecord) error {
 	ticket, err := newUUID()
@@ -253,6 +231,26 @@ func lastID(space string, key []byte) (RunID, error) {
 		return RunID{}, errors.Wrapf(ErrDamagedRecord, "%s %x", space, key)
 	}
 	return RunID{id}, nil
+}
+
+// changeRun applies change to the row of one run, in one transaction. A row
+// that comes out as it went in is not written.
+func (s *Store) changeRun(ctx context.Context, id RunID, change func(*tx, *runRecord) error) (Run, error) {
+	var run Run
+	err := s.update(ctx, func(tx *tx) error {
+		rec, err := runByID(tx, id)
+		if err != nil {
+			return err
+		}
+		before := *rec
+		err = change(tx, rec)
+		if err == nil && *rec != before {
+			err = tx.putRun(rec)
+		}
+		run = rec.run()
+		return err
+	})
+	return run, err
 }
 
 // putRun writes the run's row and wakes its watchers once that is durable.
@@ -303,7 +301,7 @@ func (s *Store) HasRun(ctx context.Context, id uuid.UUID) (bool, error) {
 	return has, err
 }
 
-// RunFilter chooses runs.
+// RunFilter chooses among the runs that nobody wanted deleted.
 type RunFilter struct {
 	// Agent is the agent of the runs; nil means every agent's.
 	Agent *AgentID
@@ -340,7 +338,7 @@ func (s *Store) Runs(ctx context.Context, f RunFilter) ([]Run, error) {
 				if err != nil {
 					return err
 				}
-				if f.State != "" && rec.State != f.State {
+				if rec.Deleted || f.State != "" && rec.State != f.State {
 					continue
 				}
 				if runs = append(runs, rec.run()); len(runs) == f.Limit {

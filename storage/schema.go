@@ -26,6 +26,7 @@ const (
 	spaceInputs     = "inputs"
 	spaceMessages   = "messages"
 	spaceEvents     = "events"
+	spaceErasures   = "erasures"
 )
 
 var (

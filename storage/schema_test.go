@@ -82,6 +82,9 @@ func TestSchemaIsDrawn(t *testing.T) {
 	if err := s.FinishTurn(t.Context(), turn.Claim, "hello"); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := s.DeleteRun(t.Context(), id, "test"); err != nil {
+		t.Fatal(err)
+	}
 	var used []string
 	for space := range log.spaces {
 		used = append(used, space)

@@ -8,6 +8,14 @@ import (
 	"agentrun/storage/kv"
 )
 
+// StopRun ends a run: at once when no server holds it, else as soon as its
+// holder has seen to it that nothing of it is alive; the run returned says
+// which. reason goes to the history. A run that is terminated, or is being
+// stopped, stays as it is. Errors: ErrRunNotFound.
+func (s *Store) StopRun(ctx context.Context, id RunID, reason string) (Run, error) {
+	return s.changeRun(ctx, id, func(tx *tx, rec *runRecord) error { return tx.stop(rec, reason) })
+}
+
 // StopRequested returns why the run of a claim is to end; empty when it is not.
 // Errors: ErrRunNotFound.
 func (s *Store) StopRequested(ctx context.Context, c Claim) (string, error) {
@@ -41,6 +49,9 @@ func (tx *tx) stopRunsOf(agent AgentID) error {
 			if err := tx.stop(rec, "agent deleted"); err != nil {
 				return err
 			}
+			if err := tx.putRun(rec); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -62,7 +73,7 @@ func runsIn(r kv.Reader, rng kv.Range) ([]RunID, error) {
 }
 
 // stop ends a run that no server holds, and asks the holder of one that is
-// claimed to end it. A terminated run stays as it is.
+// claimed to end it. A terminated run stays as it is. The caller writes the row.
 func (tx *tx) stop(rec *runRecord, reason string) error {
 	if rec.State == StateTerminated || rec.Stopping != "" {
 		return nil
@@ -72,17 +83,14 @@ func (tx *tx) stop(rec *runRecord, reason string) error {
 	}
 	if rec.Claim != nil {
 		rec.Stopping = reason
-		return tx.putRun(rec)
+		return nil
 	}
 	if rec.Ticket != nil {
 		if err := tx.unqueue(rec); err != nil {
 			return err
 		}
 	}
-	if err := tx.terminate(rec, reason); err != nil {
-		return err
-	}
-	return tx.putRun(rec)
+	return tx.terminate(rec, reason)
 }
 
 // terminate ends the run of which nothing is alive any more. Inputs that still
@@ -98,5 +106,8 @@ func (tx *tx) terminate(rec *runRecord, reason string) error {
 		}
 	}
 	rec.State, rec.Reason, rec.Stopping, rec.TurnOpen = StateTerminated, reason, "", false
-	return tx.addEvent(rec, EventRunTerminated, Reason{reason})
+	if err := tx.addEvent(rec, EventRunTerminated, Reason{reason}); err != nil || !rec.Deleted {
+		return err
+	}
+	return tx.erase(rec)
 }

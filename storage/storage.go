@@ -44,6 +44,8 @@
 //	└── RUN‖SEQ              a message of the transcript
 //	events
 //	└── RUN‖SEQ              an event of the history
+//	erasures
+//	└── RUN                  a deleted run whose workspace is still there
 package storage
 
 import (

@@ -45,7 +45,7 @@ func look(t *testing.T, s *storage.Store, caller storage.Caller, id storage.RunI
 // kinds returns the kinds of a run's events, and checks their numbers.
 func kinds(t *testing.T, s *storage.Store, id storage.RunID) []storage.EventKind {
 	t.Helper()
-	events, err := s.Events(t.Context(), id, 0, 0)
+	_, events, err := s.StateAndEvents(t.Context(), id, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
