@@ -20,6 +20,12 @@ type Config struct {
 	Store *storage.Store
 	// Providers are the names of the model providers that are configured.
 	Providers []string
+	// Quit is closed when the server ends and requests should no longer wait for
+	// a run. Nil means never.
+	Quit <-chan struct{}
+	// Offline says that no turn is executed, and so that a run's history grows by
+	// requests only.
+	Offline bool
 	// Log receives the causes of internal errors; nil means nothing is logged.
 	Log *zap.Logger
 }
@@ -30,6 +36,8 @@ type Config struct {
 type Management struct {
 	store     *storage.Store
 	providers []string
+	quit      <-chan struct{}
+	offline   bool
 	log       *zap.Logger
 }
 
@@ -40,7 +48,9 @@ func NewManagement(cfg Config) (http.Handler, error) {
 	if cfg.Log == nil {
 		cfg.Log = zap.NewNop()
 	}
-	m := &Management{store: cfg.Store, providers: cfg.Providers, log: cfg.Log}
+	m := &Management{
+		store: cfg.Store, providers: cfg.Providers, quit: cfg.Quit, offline: cfg.Offline, log: cfg.Log,
+	}
 	server, err := gen.NewServer(m,
 		gen.WithErrorHandler(m.refused),
 		gen.WithNotFound(notFound),

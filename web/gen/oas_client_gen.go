@@ -59,6 +59,14 @@ type Invoker interface {
 	//
 	// DELETE /api/v1/keys/{key}
 	DeleteKey(ctx context.Context, params DeleteKeyParams) (*Key, error)
+	// DeleteRun invokes deleteRun operation.
+	//
+	// Stops the run, then erases its transcript, its events and its workspace. A tombstone stays,
+	// `terminated` and empty, which no list shows. The answer comes once all is gone, or when the wait is
+	// over. Deleting twice is no error.
+	//
+	// DELETE /api/v1/runs/{run}
+	DeleteRun(ctx context.Context, params DeleteRunParams) (*Run, error)
 	// DisableKey invokes disableKey operation.
 	//
 	// The key is refused from now on, until it is enabled.
@@ -95,12 +103,26 @@ type Invoker interface {
 	//
 	// GET /api/v1/runs/{run}
 	GetRun(ctx context.Context, params GetRunParams) (*RunDetail, error)
+	// GiveInput invokes giveInput operation.
+	//
+	// An idle run starts to work on it. During a turn the input waits, and starts a turn of its own after
+	// those before it. A run that is terminated, or whose agent is archived or deleted, takes none.
+	//
+	// POST /api/v1/runs/{run}/inputs
+	GiveInput(ctx context.Context, request *GiveInputReq, params GiveInputParams) (*Run, error)
 	// ListAgents invokes listAgents operation.
 	//
 	// All agents that are not deleted, oldest first.
 	//
 	// GET /api/v1/agents
 	ListAgents(ctx context.Context) ([]Agent, error)
+	// ListEvents invokes listEvents operation.
+	//
+	// The events after a number, oldest first. With a wait the answer comes as soon as there is an event
+	// to tell or none can follow: whoever asks again with the last number it was told misses nothing.
+	//
+	// GET /api/v1/runs/{run}/events
+	ListEvents(ctx context.Context, params ListEventsParams) (*EventPage, error)
 	// ListKeys invokes listKeys operation.
 	//
 	// All keys of the agent, oldest first, without their secrets.
@@ -125,6 +147,13 @@ type Invoker interface {
 	//
 	// PUT /api/v1/orgs/{org}/models
 	SetOrgModels(ctx context.Context, request *SetOrgModelsReq, params SetOrgModelsParams) (*Org, error)
+	// StopRun invokes stopRun operation.
+	//
+	// Ends the run for good, in every state. The answer comes once nothing of it is alive, or when the
+	// wait is over. Stopping twice is no error.
+	//
+	// POST /api/v1/runs/{run}/stop
+	StopRun(ctx context.Context, params StopRunParams) (*Run, error)
 	// UnarchiveAgent invokes unarchiveAgent operation.
 	//
 	// The agent takes new runs and input again.
@@ -515,6 +544,89 @@ func (c *Client) sendDeleteKey(ctx context.Context, params DeleteKeyParams) (res
 	return result, nil
 }
 
+// DeleteRun invokes deleteRun operation.
+//
+// Stops the run, then erases its transcript, its events and its workspace. A tombstone stays,
+// `terminated` and empty, which no list shows. The answer comes once all is gone, or when the wait is
+// over. Deleting twice is no error.
+//
+// DELETE /api/v1/runs/{run}
+func (c *Client) DeleteRun(ctx context.Context, params DeleteRunParams) (*Run, error) {
+	res, err := c.sendDeleteRun(ctx, params)
+	return res, err
+}
+
+func (c *Client) sendDeleteRun(ctx context.Context, params DeleteRunParams) (res *Run, err error) {
+
+	u := uri.Clone(c.requestURL(ctx))
+	var pathParts [2]string
+	pathParts[0] = "/api/v1/runs/"
+	{
+		// Encode "run" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "run",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.UUIDToString(params.Run))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[1] = encoded
+	}
+	uri.AddPathParts(u, pathParts[:]...)
+
+	q := uri.NewQueryEncoder()
+	{
+		// Encode "wait" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "wait",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.Wait.Get(); ok {
+				return e.EncodeValue(conv.IntToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	u.RawQuery = q.Values().Encode()
+
+	r, err := ht.NewRequest(ctx, "DELETE", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+
+	resp, err := c.cfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	result, err := decodeDeleteRunResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
 // DisableKey invokes disableKey operation.
 //
 // The key is refused from now on, until it is enabled.
@@ -884,6 +996,72 @@ func (c *Client) sendGetRun(ctx context.Context, params GetRunParams) (res *RunD
 	return result, nil
 }
 
+// GiveInput invokes giveInput operation.
+//
+// An idle run starts to work on it. During a turn the input waits, and starts a turn of its own after
+// those before it. A run that is terminated, or whose agent is archived or deleted, takes none.
+//
+// POST /api/v1/runs/{run}/inputs
+func (c *Client) GiveInput(ctx context.Context, request *GiveInputReq, params GiveInputParams) (*Run, error) {
+	res, err := c.sendGiveInput(ctx, request, params)
+	return res, err
+}
+
+func (c *Client) sendGiveInput(ctx context.Context, request *GiveInputReq, params GiveInputParams) (res *Run, err error) {
+
+	u := uri.Clone(c.requestURL(ctx))
+	var pathParts [3]string
+	pathParts[0] = "/api/v1/runs/"
+	{
+		// Encode "run" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "run",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.UUIDToString(params.Run))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[1] = encoded
+	}
+	pathParts[2] = "/inputs"
+	uri.AddPathParts(u, pathParts[:]...)
+
+	r, err := ht.NewRequest(ctx, "POST", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+	if err := encodeGiveInputRequest(request, r); err != nil {
+		return res, errors.Wrap(err, "encode request")
+	}
+
+	resp, err := c.cfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	result, err := decodeGiveInputResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
 // ListAgents invokes listAgents operation.
 //
 // All agents that are not deleted, oldest first.
@@ -920,6 +1098,123 @@ func (c *Client) sendListAgents(ctx context.Context) (res []Agent, err error) {
 	}()
 
 	result, err := decodeListAgentsResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
+// ListEvents invokes listEvents operation.
+//
+// The events after a number, oldest first. With a wait the answer comes as soon as there is an event
+// to tell or none can follow: whoever asks again with the last number it was told misses nothing.
+//
+// GET /api/v1/runs/{run}/events
+func (c *Client) ListEvents(ctx context.Context, params ListEventsParams) (*EventPage, error) {
+	res, err := c.sendListEvents(ctx, params)
+	return res, err
+}
+
+func (c *Client) sendListEvents(ctx context.Context, params ListEventsParams) (res *EventPage, err error) {
+
+	u := uri.Clone(c.requestURL(ctx))
+	var pathParts [3]string
+	pathParts[0] = "/api/v1/runs/"
+	{
+		// Encode "run" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "run",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.UUIDToString(params.Run))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[1] = encoded
+	}
+	pathParts[2] = "/events"
+	uri.AddPathParts(u, pathParts[:]...)
+
+	q := uri.NewQueryEncoder()
+	{
+		// Encode "after" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "after",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.After.Get(); ok {
+				return e.EncodeValue(conv.Int64ToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	{
+		// Encode "limit" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "limit",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.Limit.Get(); ok {
+				return e.EncodeValue(conv.IntToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	{
+		// Encode "wait" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "wait",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.Wait.Get(); ok {
+				return e.EncodeValue(conv.IntToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	u.RawQuery = q.Values().Encode()
+
+	r, err := ht.NewRequest(ctx, "GET", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+
+	resp, err := c.cfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	result, err := decodeListEventsResponse(resp)
 	if err != nil {
 		return res, errors.Wrap(err, "decode response")
 	}
@@ -1187,6 +1482,89 @@ func (c *Client) sendSetOrgModels(ctx context.Context, request *SetOrgModelsReq,
 	}()
 
 	result, err := decodeSetOrgModelsResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
+// StopRun invokes stopRun operation.
+//
+// Ends the run for good, in every state. The answer comes once nothing of it is alive, or when the
+// wait is over. Stopping twice is no error.
+//
+// POST /api/v1/runs/{run}/stop
+func (c *Client) StopRun(ctx context.Context, params StopRunParams) (*Run, error) {
+	res, err := c.sendStopRun(ctx, params)
+	return res, err
+}
+
+func (c *Client) sendStopRun(ctx context.Context, params StopRunParams) (res *Run, err error) {
+
+	u := uri.Clone(c.requestURL(ctx))
+	var pathParts [3]string
+	pathParts[0] = "/api/v1/runs/"
+	{
+		// Encode "run" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "run",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.UUIDToString(params.Run))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[1] = encoded
+	}
+	pathParts[2] = "/stop"
+	uri.AddPathParts(u, pathParts[:]...)
+
+	q := uri.NewQueryEncoder()
+	{
+		// Encode "wait" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "wait",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.Wait.Get(); ok {
+				return e.EncodeValue(conv.IntToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	u.RawQuery = q.Values().Encode()
+
+	r, err := ht.NewRequest(ctx, "POST", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+
+	resp, err := c.cfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	result, err := decodeStopRunResponse(resp)
 	if err != nil {
 		return res, errors.Wrap(err, "decode response")
 	}

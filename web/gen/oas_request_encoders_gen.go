@@ -52,6 +52,20 @@ func encodeCreateOrgRequest(
 	return nil
 }
 
+func encodeGiveInputRequest(
+	req *GiveInputReq,
+	r *http.Request,
+) error {
+	const contentType = "application/json"
+	e := new(jx.Encoder)
+	{
+		req.Encode(e)
+	}
+	encoded := e.Bytes()
+	ht.SetBody(r, bytes.NewReader(encoded), contentType)
+	return nil
+}
+
 func encodeSetOrgModelsRequest(
 	req *SetOrgModelsReq,
 	r *http.Request,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-faster/errors"
+	"github.com/go-faster/jx"
 	"github.com/google/uuid"
 )
 
@@ -316,6 +317,112 @@ func (s *CreatedKey) SetExpiresAt(val OptDateTime) {
 	s.ExpiresAt = val
 }
 
+// One entry of a run's history.
+// Ref: #/components/schemas/Event
+type Event struct {
+	// Its number in the run, from 1, without gaps.
+	Seq int64 `json:"seq"`
+	// When it was recorded.
+	At time.Time `json:"at"`
+	// The turn that it belongs to; 0 before the first.
+	Turn int `json:"turn"`
+	// What it reports.
+	Kind string `json:"kind"`
+	// More about it; an object whose fields follow from the kind.
+	Data jx.Raw `json:"data"`
+}
+
+// GetSeq returns the value of Seq.
+func (s *Event) GetSeq() int64 {
+	return s.Seq
+}
+
+// GetAt returns the value of At.
+func (s *Event) GetAt() time.Time {
+	return s.At
+}
+
+// GetTurn returns the value of Turn.
+func (s *Event) GetTurn() int {
+	return s.Turn
+}
+
+// GetKind returns the value of Kind.
+func (s *Event) GetKind() string {
+	return s.Kind
+}
+
+// GetData returns the value of Data.
+func (s *Event) GetData() jx.Raw {
+	return s.Data
+}
+
+// SetSeq sets the value of Seq.
+func (s *Event) SetSeq(val int64) {
+	s.Seq = val
+}
+
+// SetAt sets the value of At.
+func (s *Event) SetAt(val time.Time) {
+	s.At = val
+}
+
+// SetTurn sets the value of Turn.
+func (s *Event) SetTurn(val int) {
+	s.Turn = val
+}
+
+// SetKind sets the value of Kind.
+func (s *Event) SetKind(val string) {
+	s.Kind = val
+}
+
+// SetData sets the value of Data.
+func (s *Event) SetData(val jx.Raw) {
+	s.Data = val
+}
+
+// A part of a run's history.
+// Ref: #/components/schemas/EventPage
+type EventPage struct {
+	// The events, oldest first.
+	Events []Event `json:"events"`
+	Status Status  `json:"status"`
+	// True when there is nothing to wait for: the run is terminated and these are its last events, or the
+	// server ends or executes no runs.
+	End bool `json:"end"`
+}
+
+// GetEvents returns the value of Events.
+func (s *EventPage) GetEvents() []Event {
+	return s.Events
+}
+
+// GetStatus returns the value of Status.
+func (s *EventPage) GetStatus() Status {
+	return s.Status
+}
+
+// GetEnd returns the value of End.
+func (s *EventPage) GetEnd() bool {
+	return s.End
+}
+
+// SetEvents sets the value of Events.
+func (s *EventPage) SetEvents(val []Event) {
+	s.Events = val
+}
+
+// SetStatus sets the value of Status.
+func (s *EventPage) SetStatus(val Status) {
+	s.Status = val
+}
+
+// SetEnd sets the value of End.
+func (s *EventPage) SetEnd(val bool) {
+	s.End = val
+}
+
 // One thing that is wrong with an agent file.
 // Ref: #/components/schemas/Fault
 type Fault struct {
@@ -355,6 +462,21 @@ func (s *Fault) SetField(val string) {
 // SetProblem sets the value of Problem.
 func (s *Fault) SetProblem(val string) {
 	s.Problem = val
+}
+
+type GiveInputReq struct {
+	// The text; it may be empty.
+	Text string `json:"text"`
+}
+
+// GetText returns the value of Text.
+func (s *GiveInputReq) GetText() string {
+	return s.Text
+}
+
+// SetText sets the value of Text.
+func (s *GiveInputReq) SetText(val string) {
+	s.Text = val
 }
 
 // An API key without its secret.
@@ -607,6 +729,52 @@ func (o OptInt) Get() (v int, ok bool) {
 
 // Or returns value if set, or given parameter if does not.
 func (o OptInt) Or(d int) int {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewOptInt64 returns new OptInt64 with value set to v.
+func NewOptInt64(v int64) OptInt64 {
+	return OptInt64{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptInt64 is optional int64.
+type OptInt64 struct {
+	Value int64
+	Set   bool
+}
+
+// IsSet returns true if OptInt64 was set.
+func (o OptInt64) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptInt64) Reset() {
+	var v int64
+	o.Value = v
+	o.Set = false
+}
+
+// SetTo sets value to v.
+func (o *OptInt64) SetTo(v int64) {
+	o.Set = true
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptInt64) Get() (v int64, ok bool) {
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptInt64) Or(d int64) int64 {
 	if v, ok := o.Get(); ok {
 		return v
 	}
@@ -896,6 +1064,12 @@ type Run struct {
 	Status Status    `json:"status"`
 	// Why it is in `technical_error` or `terminated`.
 	Reason OptString `json:"reason"`
+	// Whether its processes are being ended.
+	Stopping bool `json:"stopping"`
+	// Whether its deletion was asked for.
+	Deleted bool `json:"deleted"`
+	// Whether the workspace of a deleted run is still there.
+	Erasing bool `json:"erasing"`
 	// The agent's revision that it keeps.
 	Revision int `json:"revision"`
 	// How many turns began.
@@ -936,6 +1110,21 @@ func (s *Run) GetStatus() Status {
 // GetReason returns the value of Reason.
 func (s *Run) GetReason() OptString {
 	return s.Reason
+}
+
+// GetStopping returns the value of Stopping.
+func (s *Run) GetStopping() bool {
+	return s.Stopping
+}
+
+// GetDeleted returns the value of Deleted.
+func (s *Run) GetDeleted() bool {
+	return s.Deleted
+}
+
+// GetErasing returns the value of Erasing.
+func (s *Run) GetErasing() bool {
+	return s.Erasing
 }
 
 // GetRevision returns the value of Revision.
@@ -993,6 +1182,21 @@ func (s *Run) SetReason(val OptString) {
 	s.Reason = val
 }
 
+// SetStopping sets the value of Stopping.
+func (s *Run) SetStopping(val bool) {
+	s.Stopping = val
+}
+
+// SetDeleted sets the value of Deleted.
+func (s *Run) SetDeleted(val bool) {
+	s.Deleted = val
+}
+
+// SetErasing sets the value of Erasing.
+func (s *Run) SetErasing(val bool) {
+	s.Erasing = val
+}
+
 // SetRevision sets the value of Revision.
 func (s *Run) SetRevision(val int) {
 	s.Revision = val
@@ -1032,6 +1236,12 @@ type RunDetail struct {
 	Status Status    `json:"status"`
 	// Why it is in `technical_error` or `terminated`.
 	Reason OptString `json:"reason"`
+	// Whether its processes are being ended.
+	Stopping bool `json:"stopping"`
+	// Whether its deletion was asked for.
+	Deleted bool `json:"deleted"`
+	// Whether the workspace of a deleted run is still there.
+	Erasing bool `json:"erasing"`
 	// The agent's revision that it keeps.
 	Revision int `json:"revision"`
 	// How many turns began.
@@ -1074,6 +1284,21 @@ func (s *RunDetail) GetStatus() Status {
 // GetReason returns the value of Reason.
 func (s *RunDetail) GetReason() OptString {
 	return s.Reason
+}
+
+// GetStopping returns the value of Stopping.
+func (s *RunDetail) GetStopping() bool {
+	return s.Stopping
+}
+
+// GetDeleted returns the value of Deleted.
+func (s *RunDetail) GetDeleted() bool {
+	return s.Deleted
+}
+
+// GetErasing returns the value of Erasing.
+func (s *RunDetail) GetErasing() bool {
+	return s.Erasing
 }
 
 // GetRevision returns the value of Revision.
@@ -1134,6 +1359,21 @@ func (s *RunDetail) SetStatus(val Status) {
 // SetReason sets the value of Reason.
 func (s *RunDetail) SetReason(val OptString) {
 	s.Reason = val
+}
+
+// SetStopping sets the value of Stopping.
+func (s *RunDetail) SetStopping(val bool) {
+	s.Stopping = val
+}
+
+// SetDeleted sets the value of Deleted.
+func (s *RunDetail) SetDeleted(val bool) {
+	s.Deleted = val
+}
+
+// SetErasing sets the value of Erasing.
+func (s *RunDetail) SetErasing(val bool) {
+	s.Erasing = val
 }
 
 // SetRevision sets the value of Revision.

@@ -46,6 +46,14 @@ type Handler interface {
 	//
 	// DELETE /api/v1/keys/{key}
 	DeleteKey(ctx context.Context, params DeleteKeyParams) (*Key, error)
+	// DeleteRun implements deleteRun operation.
+	//
+	// Stops the run, then erases its transcript, its events and its workspace. A tombstone stays,
+	// `terminated` and empty, which no list shows. The answer comes once all is gone, or when the wait is
+	// over. Deleting twice is no error.
+	//
+	// DELETE /api/v1/runs/{run}
+	DeleteRun(ctx context.Context, params DeleteRunParams) (*Run, error)
 	// DisableKey implements disableKey operation.
 	//
 	// The key is refused from now on, until it is enabled.
@@ -82,12 +90,26 @@ type Handler interface {
 	//
 	// GET /api/v1/runs/{run}
 	GetRun(ctx context.Context, params GetRunParams) (*RunDetail, error)
+	// GiveInput implements giveInput operation.
+	//
+	// An idle run starts to work on it. During a turn the input waits, and starts a turn of its own after
+	// those before it. A run that is terminated, or whose agent is archived or deleted, takes none.
+	//
+	// POST /api/v1/runs/{run}/inputs
+	GiveInput(ctx context.Context, req *GiveInputReq, params GiveInputParams) (*Run, error)
 	// ListAgents implements listAgents operation.
 	//
 	// All agents that are not deleted, oldest first.
 	//
 	// GET /api/v1/agents
 	ListAgents(ctx context.Context) ([]Agent, error)
+	// ListEvents implements listEvents operation.
+	//
+	// The events after a number, oldest first. With a wait the answer comes as soon as there is an event
+	// to tell or none can follow: whoever asks again with the last number it was told misses nothing.
+	//
+	// GET /api/v1/runs/{run}/events
+	ListEvents(ctx context.Context, params ListEventsParams) (*EventPage, error)
 	// ListKeys implements listKeys operation.
 	//
 	// All keys of the agent, oldest first, without their secrets.
@@ -112,6 +134,13 @@ type Handler interface {
 	//
 	// PUT /api/v1/orgs/{org}/models
 	SetOrgModels(ctx context.Context, req *SetOrgModelsReq, params SetOrgModelsParams) (*Org, error)
+	// StopRun implements stopRun operation.
+	//
+	// Ends the run for good, in every state. The answer comes once nothing of it is alive, or when the
+	// wait is over. Stopping twice is no error.
+	//
+	// POST /api/v1/runs/{run}/stop
+	StopRun(ctx context.Context, params StopRunParams) (*Run, error)
 	// UnarchiveAgent implements unarchiveAgent operation.
 	//
 	// The agent takes new runs and input again.
