@@ -66,6 +66,21 @@ func openData(ctx context.Context, path string, log *zap.Logger) (*dataDir, erro
 	return d, nil
 }
 
+// erase removes the workspaces of deleted runs in the background, until the
+// function that it returns is called; that returns when the last one is done.
+func (d *dataDir) erase(log *zap.Logger) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run.Erase(ctx, d.store, d.spaces, log)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
 func (d *dataDir) close() error {
 	return errors.Join(d.spaces.Close(), d.store.Close())
 }

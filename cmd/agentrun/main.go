@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/go-faster/errors"
@@ -93,22 +92,18 @@ func group(cmd *cli.Command) *cli.Command {
 type action func(ctx context.Context, cmd *cli.Command, args []string) error
 
 // leaf makes a command that does something. params names its positional
-// arguments, all of them required and none of them empty.
+// arguments: "RUN" has to be there and not be empty, "TEXT=" has to be there
+// and may be empty, "[INPUT]" may be left out and may be empty. Only the last
+// ones can be left out, and args then is that much shorter than params.
 func leaf(cmd *cli.Command, params []string, do action) *cli.Command {
 	for _, p := range params {
-		cmd.ArgsUsage += " " + p
+		cmd.ArgsUsage += " " + strings.TrimSuffix(p, "=")
 	}
 	cmd.OnUsageError = usageError
 	cmd.Action = func(ctx context.Context, cmd *cli.Command) error {
 		args := cmd.Args().Slice()
-		switch {
-		case len(args) < len(params):
-			return errors.Errorf("%s: %s is missing", cmd.FullName(), params[len(args)])
-		case len(args) > len(params):
-			return errors.Errorf("%s: unexpected argument %q", cmd.FullName(), args[len(params)])
-		}
-		if i := slices.Index(args, ""); i >= 0 {
-			return errors.Errorf("%s: %s is empty", cmd.FullName(), params[i])
+		if err := checkArguments(params, args); err != nil {
+			return errors.Errorf("%s: %v", cmd.FullName(), err)
 		}
 		err := do(ctx, cmd, args)
 		var wrong misuse
@@ -118,6 +113,25 @@ func leaf(cmd *cli.Command, params []string, do action) *cli.Command {
 		return &failure{err}
 	}
 	return cmd
+}
+
+// checkArguments says which argument is missing, empty or one too many, by the
+// rules for params that leaf states.
+func checkArguments(params, args []string) error {
+	if len(args) > len(params) {
+		return errors.Errorf("unexpected argument %q", args[len(params)])
+	}
+	for i, p := range params {
+		name, mayBeEmpty := strings.CutSuffix(p, "=")
+		optional := strings.HasPrefix(p, "[")
+		switch {
+		case i >= len(args) && !optional:
+			return errors.Errorf("%s is missing", name)
+		case i < len(args) && args[i] == "" && !mayBeEmpty && !optional:
+			return errors.Errorf("%s is empty", name)
+		}
+	}
+	return nil
 }
 
 func usageError(_ context.Context, cmd *cli.Command, err error, _ bool) error {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-faster/errors"
 	"github.com/urfave/cli/v3"
-	"go.uber.org/zap"
 
 	"agentrun/web"
 	"agentrun/web/gen"
@@ -37,15 +36,12 @@ func withManagement(ctx context.Context, cmd *cli.Command, do func(*gen.Client) 
 		return err
 	}
 	defer func() { err = errors.Join(err, data.close()) }()
-	handler, err := managementHandler(data, log)
+	handler, err := web.NewManagement(web.Config{Store: data.store, Offline: true, Log: log})
 	if err != nil {
 		return err
 	}
+	defer data.erase(log)()
 	return withClient(inMemory{handler}, do)
-}
-
-func managementHandler(data *dataDir, log *zap.Logger) (http.Handler, error) {
-	return web.NewManagement(web.Config{Store: data.store, Log: log})
 }
 
 func withClient(transport http.RoundTripper, do func(*gen.Client) error) error {

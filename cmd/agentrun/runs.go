@@ -15,7 +15,7 @@ import (
 func runsCommand() *cli.Command {
 	return group(&cli.Command{
 		Name:  "runs",
-		Usage: "look at runs",
+		Usage: "look at runs, and hold them",
 		Commands: []*cli.Command{
 			leaf(&cli.Command{
 				Name: "list", Usage: "list runs, newest first",
@@ -26,7 +26,19 @@ func runsCommand() *cli.Command {
 				),
 			}, nil, runsList),
 			leaf(&cli.Command{Name: "show", Usage: "show a run and its transcript", Flags: managementFlags()},
-				[]string{"RUN"}, runsShow),
+				[]string{"RUN"}, onRun(runsShow)),
+			leaf(&cli.Command{
+				Name: "events", Usage: "show the history of a run",
+				Flags: managementFlags(&cli.BoolFlag{
+					Name: "follow", Sources: env("follow"), Usage: "go on with what happens, until the run is terminated",
+				}),
+			}, []string{"RUN"}, onRun(runsEvents)),
+			leaf(&cli.Command{Name: "input", Usage: "give a run more input; - reads it from standard input", Flags: managementFlags()},
+				[]string{"RUN", "TEXT="}, onRun(runsInput)),
+			leaf(&cli.Command{Name: "stop", Usage: "end a run and all its processes for good", Flags: managementFlags()},
+				[]string{"RUN"}, onRun(runsStop)),
+			leaf(&cli.Command{Name: "delete", Usage: "end a run and erase its transcript, history and workspace", Flags: managementFlags()},
+				[]string{"RUN"}, onRun(runsDelete)),
 		},
 	})
 }
@@ -48,21 +60,34 @@ func runsList(ctx context.Context, cmd *cli.Command, _ []string) error {
 		if err != nil {
 			return err
 		}
-		t := table{head: []string{"ID", "NAME", "STATUS", "TURNS", "CREATED", "REASON"}}
-		for _, r := range runs {
-			t.rows = append(t.rows, []string{
-				r.ID.String(), r.Name, string(r.Status), strconv.Itoa(r.Turns), at(r.CreatedAt), r.Reason.Or(""),
-			})
-		}
-		return show(cmd, runs, t)
+		return show(cmd, runs, runTable(runs...))
 	})
 }
 
-func runsShow(ctx context.Context, cmd *cli.Command, args []string) error {
-	id, err := uuid.Parse(args[0])
-	if err != nil {
-		return errors.Errorf("%q is not the ID of a run", args[0])
+func runTable(runs ...gen.Run) table {
+	t := table{head: []string{"ID", "NAME", "STATUS", "TURNS", "WAITING", "CREATED", "REASON"}}
+	for _, r := range runs {
+		t.rows = append(t.rows, []string{
+			r.ID.String(), r.Name, string(r.Status), strconv.Itoa(r.Turns), strconv.Itoa(r.WaitingInputs),
+			at(r.CreatedAt), r.Reason.Or(""),
+		})
 	}
+	return t
+}
+
+// onRun makes the action of a command whose first argument names a run; args
+// are the others.
+func onRun(do func(ctx context.Context, cmd *cli.Command, run uuid.UUID, args []string) error) action {
+	return func(ctx context.Context, cmd *cli.Command, args []string) error {
+		id, err := uuid.Parse(args[0])
+		if err != nil {
+			return errors.Errorf("%q is not the ID of a run", args[0])
+		}
+		return do(ctx, cmd, id, args[1:])
+	}
+}
+
+func runsShow(ctx context.Context, cmd *cli.Command, id uuid.UUID, _ []string) error {
 	return withManagement(ctx, cmd, func(c *gen.Client) error {
 		run, err := c.GetRun(ctx, gen.GetRunParams{Run: id})
 		if err != nil {
@@ -82,6 +107,7 @@ func printRun(cmd *cli.Command, run *gen.RunDetail) error {
 		{"AGENT", fmt.Sprintf("%s (revision %d)", run.AgentID, run.Revision)},
 		{"STATUS", string(run.Status)},
 		{"TURNS", strconv.Itoa(run.Turns)},
+		{"WAITING", strconv.Itoa(run.WaitingInputs)},
 		{"CREATED", at(run.CreatedAt)},
 		{"UPDATED", at(run.UpdatedAt)},
 	}}

@@ -53,12 +53,15 @@ type server struct {
 	ready      atomic.Bool
 	stopRuns   context.CancelFunc
 	runsEnded  chan struct{}
+	endErasing func()
+	// quit is closed when no request should wait for a run any more.
+	quit chan struct{}
 }
 
 // startServer opens the data directory and serves it. The caller ends the
 // server with stop.
 func startServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
-	s := &server{cfg: cfg, failed: make(chan error, 2), runsEnded: make(chan struct{})}
+	s := &server{cfg: cfg, failed: make(chan error, 2), runsEnded: make(chan struct{}), quit: make(chan struct{})}
 	if s.data, err = openData(ctx, cfg.data, cfg.log); err != nil {
 		return nil, err
 	}
@@ -79,7 +82,7 @@ func startServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.management, err = managementHandler(s.data, cfg.log); err != nil {
+	if s.management, err = web.NewManagement(web.Config{Store: s.data.store, Quit: s.quit, Log: cfg.log}); err != nil {
 		return nil, err
 	}
 	s.execute(ctx)
@@ -97,6 +100,7 @@ func (s *server) execute(ctx context.Context) {
 	})
 	runCtx, cancel := context.WithCancel(ctx)
 	s.stopRuns = cancel
+	s.endErasing = s.data.erase(s.cfg.log)
 	go func() {
 		defer close(s.runsEnded)
 		runs.Run(runCtx)
@@ -160,7 +164,9 @@ func (s *server) stop() {
 	s.stopRuns()
 	shutDown(s.publicHTTP, s.cfg.drain)
 	<-s.runsEnded
+	close(s.quit)
 	shutDown(s.socketHTTP, socketDrain)
+	s.endErasing()
 	s.release()
 }
 
