@@ -43,8 +43,8 @@ func eraseAll(ctx context.Context, store *storage.Store, spaces *workspace.Store
 		return err
 	}
 	for _, id := range runs {
-		if ctx.Err() != nil {
-			return nil
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 		err := spaces.Discard(id.UUID)
 		if err == nil {
