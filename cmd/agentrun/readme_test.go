@@ -19,7 +19,7 @@ import (
 func TestReadmeQuickStart(t *testing.T) {
 	needs.Program(t, "curl")
 	blocks := readmeBlocks(t, "## Quick start")
-	if len(blocks) != 5 {
+	if len(blocks) != 7 {
 		t.Fatalf("%d blocks in the quick start", len(blocks))
 	}
 	dir := t.TempDir()
@@ -58,16 +58,27 @@ func TestReadmeQuickStart(t *testing.T) {
 	made := sh(blocks[1])
 	vars = []string{"TEMPLATE=" + find(uuidPattern, made), "KEY=" + find(`ak_[0-9A-Za-z]{49}`, made)}
 	vars = append(vars, "RUN="+find(uuidPattern, sh(blocks[2])))
-	got := sh(blocks[3])
-	for deadline := time.Now().Add(30 * time.Second); strings.Contains(got, `"running"`); got = sh(blocks[3]) {
-		if time.Now().After(deadline) {
-			t.Fatalf("still running: %s", got)
+	poll := func() string {
+		t.Helper()
+		for deadline := time.Now().Add(30 * time.Second); ; {
+			got := sh(blocks[3])
+			switch {
+			case !strings.Contains(got, `"running"`):
+				return got
+			case time.Now().After(deadline):
+				t.Fatalf("still running: %s", got)
+			}
 		}
 	}
+	got := poll()
 	got = regexp.MustCompile(uuidPattern).ReplaceAllString(got, "…")
 	if compact(t, got) != compact(t, blocks[4]) {
 		t.Errorf("got %s, the README has %s", got, blocks[4])
 	}
+
+	find(`(?m)^[0-9-]+ [0-9:]+  turn 1  turn_finished`, sh(blocks[5]))
+	find("You asked: And what did you say", poll())
+	find(`(?m)^STATUS +terminated$`, sh(blocks[6]))
 }
 
 // readmeBlocks returns the fenced blocks below a heading of the README.
