@@ -76,7 +76,7 @@ func (h *house) serve(workers int) *serving {
 // start starts a server of which some fields are set. Nothing but wake-ups
 // brings it to look at the store, unless the test says otherwise.
 func (h *house) start(s *Server) *serving {
-	cfg := Config{Store: h.store, Workspaces: h.spaces, Sandbox: s.sandbox, Workers: s.workers, Drain: s.drain, Log: s.log}
+	cfg := Config{Store: h.store, Workspaces: h.spaces, Sandbox: s.sandbox, Workers: s.workers, Drain: s.drain, IdleStop: s.idleStop, Log: s.log}
 	if cfg.Sandbox == nil {
 		cfg.Sandbox = sandbox.Plain{}
 	}

@@ -28,7 +28,7 @@ var (
 	errStopRequested = errors.New("stop requested")
 )
 
-// Config of a Server. All fields are required but Log.
+// Config of a Server. All fields are required but IdleStop and Log.
 type Config struct {
 	Store      *storage.Store
 	Workspaces *workspace.Store
@@ -38,6 +38,9 @@ type Config struct {
 	// Drain is how long turns may go on after Run's context ended, until they
 	// are cut off.
 	Drain time.Duration
+	// IdleStop is how long a run may be idle before it is stopped; 0 means for
+	// ever.
+	IdleStop time.Duration
 	// Log receives what concerns the operator; nil means nothing is logged.
 	Log *zap.Logger
 }
@@ -49,6 +52,7 @@ type Server struct {
 	sandbox    sandbox.Runner
 	workers    int
 	drain      time.Duration
+	idleStop   time.Duration
 	look       time.Duration
 	log        *zap.Logger
 }
@@ -60,7 +64,7 @@ func New(cfg Config) *Server {
 	}
 	return &Server{
 		store: cfg.Store, workspaces: cfg.Workspaces, sandbox: cfg.Sandbox,
-		workers: cfg.Workers, drain: cfg.Drain, look: lookInterval, log: cfg.Log,
+		workers: cfg.Workers, drain: cfg.Drain, idleStop: cfg.IdleStop, look: lookInterval, log: cfg.Log,
 	}
 }
 
@@ -71,6 +75,9 @@ func (s *Server) Run(ctx context.Context) {
 	turns, cutOff := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cutOff(nil)
 	var workers sync.WaitGroup
+	if s.idleStop > 0 {
+		workers.Go(func() { s.stopIdle(ctx) })
+	}
 	s.distribute(ctx, func(turn *storage.Turn, done func()) {
 		workers.Go(func() {
 			defer done()

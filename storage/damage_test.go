@@ -3,6 +3,7 @@ package storage
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/go-faster/errors"
 
@@ -49,11 +50,22 @@ func damagedStore(t *testing.T) (*Store, Caller, Run) {
 
 func createRun(t *testing.T, s *Store, caller Caller, input string) Run {
 	t.Helper()
+	return create(t, s, NewRun{Caller: caller, Template: caller.AgentID, Name: "run", Input: &input})
+}
+
+func createIdle(t *testing.T, s *Store, caller Caller) Run {
+	t.Helper()
+	return create(t, s, NewRun{Caller: caller, Template: caller.AgentID, Name: "run"})
+}
+
+func create(t *testing.T, s *Store, n NewRun) Run {
+	t.Helper()
 	id, err := NewRunID()
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := s.CreateRun(t.Context(), NewRun{ID: id, Caller: caller, Template: caller.AgentID, Name: "run", Input: &input})
+	n.ID = id
+	run, err := s.CreateRun(t.Context(), n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,5 +203,20 @@ func TestMissingRunsBehindIndexes(t *testing.T) {
 	}
 	if state, _, err := s.StateAndTranscript(t.Context(), caller, sound.ID); err != nil || state != StateTerminated {
 		t.Errorf("the sound run: %s, %v", state, err)
+	}
+}
+
+// A run that cannot be read is not stopped, and is not in the way of the others.
+func TestStopIdleGoesOnBehindADamagedRun(t *testing.T) {
+	s, caller, _ := damagedStore(t)
+	damaged, missing, sound := createIdle(t, s, caller), createIdle(t, s, caller), createIdle(t, s, caller)
+	damage(t, s, spaceRuns, damaged.ID.UUID[:])
+	remove(t, s, spaceRuns, missing.ID.UUID[:])
+	stopped, err := s.StopIdle(t.Context(), time.Now(), "test")
+	if err != nil || len(stopped) != 1 || stopped[0] != sound.ID {
+		t.Errorf("stopped %v, %v, want %s", stopped, err, sound.ID)
+	}
+	if since, err := s.LongestIdle(t.Context()); err != nil || !since.IsZero() {
+		t.Errorf("still idle since %v, %v", since, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-faster/errors"
 	"github.com/google/go-cmp/cmp"
@@ -67,6 +68,14 @@ func TestStateTable(t *testing.T) {
 		{name: "inputs that wait when the run is stopped", from: storage.StateRunning, steps: "create:a claim input:b input:c stop fail", to: storage.StateTerminated, transcript: "in a", events: "…, turn_failed, input_dropped, input_dropped, run_terminated"},
 		{name: "stop when terminated", from: storage.StateTerminated, steps: "create stop stop", to: storage.StateTerminated, events: "…"},
 		{name: "stop twice during a turn", from: storage.StateRunning, steps: "create:a claim stop stop", to: storage.StateRunning, transcript: "in a", events: "…"},
+
+		{name: "the idle policy before any work", from: storage.StateFinished, steps: "create idle", to: storage.StateTerminated, events: "…, " + stopped},
+		{name: "the idle policy when finished", from: storage.StateFinished, steps: "create:a claim finish:b idle", to: storage.StateTerminated, transcript: "in a, out b", events: "…, " + stopped},
+		{name: "the idle policy after a technical error", from: storage.StateTechnicalError, steps: "create:a claim fail idle", to: storage.StateTerminated, transcript: "in a", events: "…, " + stopped},
+		{name: "the idle policy while the run waits for a worker", from: storage.StateRunning, steps: "create:a idle", to: storage.StateRunning, events: "…"},
+		{name: "the idle policy while a run waits again", from: storage.StateRunning, steps: "create:a claim finish:b input:c idle", to: storage.StateRunning, transcript: "in a, out b", events: "…"},
+		{name: "the idle policy during a turn", from: storage.StateRunning, steps: "create:a claim idle", to: storage.StateRunning, transcript: "in a", events: "…"},
+		{name: "the idle policy when terminated", from: storage.StateTerminated, steps: "create stop idle", to: storage.StateTerminated, events: "…"},
 
 		{name: "delete before any work", from: storage.StateFinished, steps: "create delete", to: storage.StateTerminated},
 		{name: "delete when finished", from: storage.StateFinished, steps: "create:a claim finish:b delete", to: storage.StateTerminated},
@@ -168,6 +177,8 @@ func (l *life) do(step string) (err error) {
 		_, err = l.store.StopRun(ctx, l.run, "enough")
 	case "delete":
 		_, err = l.store.DeleteRun(ctx, l.run, "no more of it")
+	case "idle":
+		_, err = l.store.StopIdle(ctx, time.Now(), "idle for too long")
 	case "archive", "unarchive":
 		_, err = l.store.SetArchived(ctx, agent, verb == "archive")
 	case "agentdelete":

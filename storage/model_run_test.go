@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/go-faster/errors"
 	"github.com/google/go-cmp/cmp"
@@ -55,6 +56,7 @@ func TestModel(t *testing.T) {
 			"stop":         m.stop,
 			"delete":       m.delete,
 			"erase":        m.erase,
+			"stop idle":    m.stopIdle,
 			"archive":      m.archive,
 			"delete agent": m.deleteAgent,
 			"kill":         m.kill,
@@ -62,7 +64,7 @@ func TestModel(t *testing.T) {
 	})
 	for _, step := range []string{
 		"new agent", "create", "input", "input refused", "claim", "claim again", "finish", "fail", "park", "late write", "stop",
-		"stop of a claimed run", "delete", "delete of a claimed run", "erase", "archive", "delete agent", "kill", "turn cut off",
+		"stop of a claimed run", "delete", "delete of a claimed run", "erase", "stop idle", "archive", "delete agent", "kill", "turn cut off",
 	} {
 		if done[step] == 0 {
 			t.Errorf("%s: never happened", step)
@@ -255,6 +257,19 @@ func (m *machine) erase(t *rapid.T) {
 	r := m.anyRun(t, erasing)
 	m.same(t, "erase", m.store.WorkspaceErased(t.Context(), r.id), nil)
 	r.erasing = false
+}
+
+func (m *machine) stopIdle(t *rapid.T) {
+	if rapid.IntRange(0, 7).Draw(t, "seldom") > 0 {
+		t.Skip("it would end most runs early")
+	}
+	_, err := m.store.StopIdle(t.Context(), time.Now(), "idle")
+	m.same(t, "stop idle", err, nil)
+	for _, r := range m.runs {
+		if r.state == storage.StateFinished || r.state == storage.StateTechnicalError {
+			r.stop("idle")
+		}
+	}
 }
 
 func (m *machine) archive(t *rapid.T) {

@@ -86,6 +86,8 @@ type runRecord struct {
 	Events    uint64    `json:"events"`
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
+	// IdleSince is when the run came to be idle; zero while it is not.
+	IdleSince time.Time `json:"idle_since,omitzero"`
 }
 
 func (r *runRecord) run() Run {
@@ -253,9 +255,13 @@ func (s *Store) changeRun(ctx context.Context, id RunID, change func(*tx, *runRe
 	return run, err
 }
 
-// putRun writes the run's row and wakes its watchers once that is durable.
+// putRun writes the run's row, with its place among the idle, and wakes its
+// watchers once that is durable.
 func (tx *tx) putRun(rec *runRecord) error {
 	rec.UpdatedAt = tx.now
+	if err := tx.indexIdle(rec); err != nil {
+		return err
+	}
 	tx.changed = append(tx.changed, rec.ID)
 	return put(tx, spaceRuns, rec.ID.UUID[:], *rec)
 }

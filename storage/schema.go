@@ -26,6 +26,7 @@ const (
 	spaceInputs     = "inputs"
 	spaceMessages   = "messages"
 	spaceEvents     = "events"
+	spaceIdle       = "idle"
 	spaceErasures   = "erasures"
 )
 
@@ -47,6 +48,7 @@ var migrations = []migration{
 		_, err := tx.createOrg(DefaultOrg)
 		return err
 	}},
+	{name: "idle runs in the order in which they became so", up: (*tx).indexIdleRuns},
 }
 
 type schemaRecord struct {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-faster/errors"
 	"github.com/google/go-cmp/cmp"
@@ -121,6 +122,47 @@ var migrationTests = []func(t *testing.T, s *Store){
 			t.Errorf("organisations after the first migration: %+v", orgs)
 		}
 	},
+	testIndexOfIdleRuns,
+}
+
+// testIndexOfIdleRuns takes a store back to the version before its second
+// migration, with an idle run, one that waits, and one that cannot be read.
+func testIndexOfIdleRuns(t *testing.T, s *Store) {
+	caller := callerOf(t, s, applyEcho(t, s))
+	idle, damaged, waiting := createIdle(t, s, caller), createIdle(t, s, caller), createRun(t, s, caller, "hello")
+	old := func(id RunID) *runRecord {
+		var rec *runRecord
+		err := s.update(t.Context(), func(tx *tx) (err error) {
+			if rec, err = runByID(tx, id); err != nil {
+				return err
+			}
+			if err := tx.Delete(spaceIdle, idleKey(rec)); err != nil {
+				return err
+			}
+			rec.IdleSince = time.Time{}
+			return errors.Join(put(tx, spaceRuns, id.UUID[:], *rec), put(tx, spaceMeta, keySchema, schemaRecord{Version: 1}))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rec
+	}
+	want := old(idle.ID)
+	old(damaged.ID)
+	damage(t, s, spaceRuns, damaged.ID.UUID[:])
+	if since, err := s.LongestIdle(t.Context()); err != nil || !since.IsZero() {
+		t.Fatalf("before: %v, %v", since, err)
+	}
+	if err := s.migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if since, err := s.LongestIdle(t.Context()); err != nil || !since.Equal(want.UpdatedAt) {
+		t.Errorf("idle since %v, %v, want %v", since, err, want.UpdatedAt)
+	}
+	stopped, err := s.StopIdle(t.Context(), time.Now(), "test")
+	if err != nil || !slices.Equal(stopped, []RunID{idle.ID}) {
+		t.Errorf("stopped: %v, %v, want %s, not %s", stopped, err, idle.ID, waiting.ID)
+	}
 }
 
 func TestMigrations(t *testing.T) {

@@ -7,8 +7,8 @@
 // # The schema
 //
 // Spaces, with keys on the left and records on the right. ‖ joins the parts of
-// a key; ORG, AGENT, KEY, RUN and TICKET are 16 bytes of a UUID, SEQ is a
-// big-endian 64-bit number, REV one of 32 bits. Every value is a checksummed
+// a key; ORG, AGENT, KEY, RUN and TICKET are 16 bytes of a UUID, SEQ and SINCE
+// are big-endian 64-bit numbers, REV is one of 32 bits. Every value is a checksummed
 // record (see record.go).
 //
 //	meta
@@ -44,6 +44,8 @@
 //	└── RUN‖SEQ              a message of the transcript
 //	events
 //	└── RUN‖SEQ              an event of the history
+//	idle
+//	└── SINCE‖RUN            an idle run, by the nanosecond in which it became so
 //	erasures
 //	└── RUN                  a deleted run whose workspace is still there
 package storage

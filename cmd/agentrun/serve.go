@@ -31,6 +31,10 @@ func serveCommand() *cli.Command {
 				Name: "drain", Value: 30 * time.Second, Sources: env("drain"),
 				Usage: "how long turns may go on after SIGTERM", Validator: atLeast(time.Duration(0)),
 			},
+			&cli.DurationFlag{
+				Name: "idle-stop", Sources: env("idle-stop"), Validator: atLeast(time.Duration(0)),
+				Usage: "stop runs that have been idle for so long, such as 72h (default: never)",
+			},
 			&cli.Int64Flag{
 				Name: "max-body", Value: handler.DefaultMaxBody, Sources: env("max-body"),
 				Usage: "the longest request body in bytes", Validator: atLeast(int64(1)),
@@ -48,7 +52,7 @@ func serve(ctx context.Context, cmd *cli.Command, _ []string) error {
 	log := newLog()
 	s, err := startServer(ctx, serverConfig{
 		data: cmd.String("data"), listen: cmd.String("listen"), workers: cmd.Int("workers"),
-		drain: cmd.Duration("drain"), maxBody: cmd.Int64("max-body"), log: log,
+		drain: cmd.Duration("drain"), idleStop: cmd.Duration("idle-stop"), maxBody: cmd.Int64("max-body"), log: log,
 	})
 	if errors.Is(err, context.Canceled) {
 		return nil // The signal came before anything was served.

@@ -29,12 +29,13 @@ const (
 
 // serverConfig is what a server is started with.
 type serverConfig struct {
-	data    string
-	listen  string
-	workers int
-	drain   time.Duration
-	maxBody int64
-	log     *zap.Logger
+	data     string
+	listen   string
+	workers  int
+	drain    time.Duration
+	idleStop time.Duration
+	maxBody  int64
+	log      *zap.Logger
 }
 
 // server is one running agentrun: the public API and the probes on a TCP
@@ -96,7 +97,7 @@ func startServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 func (s *server) execute(ctx context.Context) {
 	runs := run.New(run.Config{
 		Store: s.data.store, Workspaces: s.data.spaces, Sandbox: sandbox.Plain{},
-		Workers: s.cfg.workers, Drain: s.cfg.drain, Log: s.cfg.log,
+		Workers: s.cfg.workers, Drain: s.cfg.drain, IdleStop: s.cfg.idleStop, Log: s.cfg.log,
 	})
 	runCtx, cancel := context.WithCancel(ctx)
 	s.stopRuns = cancel
