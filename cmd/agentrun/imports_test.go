@@ -29,7 +29,7 @@ var rooms = map[string]room{
 	".": {},
 
 	"cmd/agentrun": {imports: []string{
-		"handler", "web", "web/gen", "run", "run/command", "run/sandbox",
+		"gen", "poll", "handler", "web", "web/gen", "run", "run/command", "run/sandbox",
 		"storage", "storage/agentfile", "storage/kv", "storage/kv/bolt", "storage/workspace",
 	}},
 	"cmd/openapijson": {},
@@ -37,6 +37,8 @@ var rooms = map[string]room{
 	"handler": {imports: []string{"gen", "storage", "storage/workspace"}},
 	"web":     {imports: []string{"web/gen", "storage", "storage/workspace", "storage/agentfile"}},
 	"run":     {imports: []string{"storage", "storage/workspace", "run/command", "run/sandbox"}},
+
+	"poll": {imports: []string{"gen"}},
 
 	"gen":     {generated: true},
 	"web/gen": {generated: true},
@@ -63,10 +65,10 @@ var rooms = map[string]room{
 var restricted = map[string][]string{
 	"go.etcd.io/bbolt":                      {"storage/kv/bolt"},
 	"github.com/urfave/cli/v3":              {"cmd/agentrun"},
-	"github.com/ogen-go/ogen":               {"handler", "gen", "web", "web/gen"},
+	"github.com/ogen-go/ogen":               {"handler", "gen", "poll", "web", "web/gen"},
 	"github.com/santhosh-tekuri/jsonschema": {"handler"},
 	"github.com/go-faster/yaml":             {"storage/agentfile", "cmd/openapijson"},
-	"net/http":                              {"cmd/agentrun", "handler", "gen", "web", "web/gen"},
+	"net/http":                              {"cmd/agentrun", "handler", "gen", "poll", "web", "web/gen"},
 	"os/exec":                               {"run/sandbox", "run/sandbox/sandboxtest", "internal/needs"},
 	"testing":                               {"internal/needs", "storage/storagetest", "storage/kv/kvtest", "run/sandbox/sandboxtest"},
 }

@@ -1,6 +1,6 @@
 // Command agentrun is the whole product in one binary: the server, the tools
-// that manage it, and a demonstration. This package parses flags, wires the
-// rooms together, and prints; it holds no rule of its own.
+// that manage it, a client of its API, and a demonstration. This package parses
+// flags, wires the rooms together, and prints; it holds no rule of its own.
 package main
 
 import (
@@ -18,6 +18,10 @@ const (
 	exitDone   = 0
 	exitFailed = 1 // One line on standard error says what failed.
 	exitUsage  = 2
+	// The command run ends so when its run does; one line on standard error
+	// names the run.
+	exitTechnicalError = 3
+	exitTerminated     = 4
 )
 
 func main() { os.Exit(execute(context.Background(), os.Args)) }
@@ -26,9 +30,13 @@ func main() { os.Exit(execute(context.Background(), os.Args)) }
 func execute(ctx context.Context, args []string) int {
 	err := newRoot().Run(ctx, args)
 	var failed *failure
+	var end *ending
 	switch {
 	case err == nil:
 		return exitDone
+	case errors.As(err, &end):
+		fmt.Fprintf(os.Stderr, "agentrun: %s\n", oneLine(end))
+		return end.code
 	case errors.As(err, &failed):
 		fmt.Fprintf(os.Stderr, "agentrun: %s\n", oneLine(failed.err))
 		return exitFailed
@@ -50,6 +58,14 @@ type failure struct{ err error }
 
 func (f *failure) Error() string { return f.err.Error() }
 
+// ending is a command that did all it had to, for a run that did not finish.
+type ending struct {
+	code int // The exit code.
+	text string
+}
+
+func (e *ending) Error() string { return e.text }
+
 // misuse is an error of a command whose flags do not go together.
 type misuse string
 
@@ -64,7 +80,7 @@ func newRoot() *cli.Command {
 		Suggest:               true,
 		ExitErrHandler:        func(context.Context, *cli.Command, error) {},
 		Commands: []*cli.Command{
-			serveCommand(), demoCommand(), versionCommand(),
+			serveCommand(), runCommand(), demoCommand(), versionCommand(),
 			orgCommand(), agentCommand(), keyCommand(), runsCommand(),
 		},
 	}
@@ -107,7 +123,8 @@ func leaf(cmd *cli.Command, params []string, do action) *cli.Command {
 		}
 		err := do(ctx, cmd, args)
 		var wrong misuse
-		if err == nil || errors.As(err, &wrong) {
+		var end *ending
+		if err == nil || errors.As(err, &wrong) || errors.As(err, &end) {
 			return err
 		}
 		return &failure{err}

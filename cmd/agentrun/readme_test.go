@@ -14,8 +14,8 @@ import (
 	"agentrun/internal/needs"
 )
 
-// TestReadmeQuickStart types the quick start of the README, but for the build
-// and the server's port, and compares with the answers that stand there.
+// TestReadmeQuickStart types the quick start of the README and what follows it
+// about the client, but for the build and the server's port, and compares with the answers that stand there.
 func TestReadmeQuickStart(t *testing.T) {
 	needs.Program(t, "curl")
 	blocks := readmeBlocks(t, "## Quick start")
@@ -79,6 +79,14 @@ func TestReadmeQuickStart(t *testing.T) {
 	find(`(?m)^[0-9-]+ [0-9:]+  turn 1  turn_finished`, sh(blocks[5]))
 	find("You asked: And what did you say", poll())
 	find(`(?m)^STATUS +terminated$`, sh(blocks[6]))
+
+	client := readmeBlocks(t, "## From the command line")
+	if len(client) != 1 {
+		t.Fatalf("%d blocks of the client", len(client))
+	}
+	if got := sh(client[0]); got != "You asked: How long is notes.txt?\n3 notes.txt\n" {
+		t.Errorf("the client printed %q", got)
+	}
 }
 
 // readmeBlocks returns the fenced blocks below a heading of the README.
