@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-faster/errors"
@@ -113,7 +114,8 @@ func printEvents(cmd *cli.Command, events []gen.Event) error {
 		if cmd.Bool("json") {
 			err = json.NewEncoder(out).Encode(&e)
 		} else {
-			_, err = fmt.Fprintf(out, "%s  turn %d  %-16s  %s\n", at(e.At), e.Turn, e.Kind, printable(string(e.Data)))
+			line := fmt.Sprintf("%s  turn %d  %-16s  %s", at(e.At), e.Turn, e.Kind, printable(string(e.Data)))
+			_, err = fmt.Fprintln(out, strings.TrimRight(line, " "))
 		}
 		if err != nil {
 			return err
