@@ -28,10 +28,11 @@ type process struct {
 
 // startServe serves the data directory in a process of its own, which is killed
 // with the test at the latest.
-func startServe(t *testing.T, data string) *process {
+func startServe(t *testing.T, data string, flags ...string) *process {
 	t.Helper()
 	p := &process{t: t, data: data, ended: make(chan struct{})}
-	p.cmd = exec.CommandContext(t.Context(), "agentrun", "serve", "--data", data, "--listen", "127.0.0.1:0")
+	p.cmd = exec.CommandContext(t.Context(), "agentrun",
+		append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0"}, flags...)...)
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -72,24 +73,23 @@ func startEcho(t *testing.T) *process {
 		t.Fatal(err)
 	}
 	var agent, key struct{ ID, Key string }
-	for _, c := range []struct {
-		args []string
-		into any
-	}{
-		{[]string{"agent", "apply", "-f", file}, &agent},
-		{[]string{"key", "create", "echo"}, &key},
-	} {
-		out, err := exec.CommandContext(t.Context(), "agentrun", append(c.args, "--data", data, "--json")...).Output()
-		if err == nil {
-			err = json.Unmarshal(out, c.into)
-		}
-		if err != nil {
-			t.Fatalf("%q: %s %v", c.args, out, err)
-		}
-	}
+	manage(t, data, &agent, "agent", "apply", "-f", file)
+	manage(t, data, &key, "key", "create", "echo")
 	p := startServe(t, data)
 	p.agent, p.key = agent.ID, key.Key
 	return p
+}
+
+// manage runs a management command and decodes the document that it prints.
+func manage(t *testing.T, data string, into any, args ...string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "agentrun", append(args, "--data", data, "--json")...).Output()
+	if err == nil {
+		err = json.Unmarshal(out, into)
+	}
+	if err != nil {
+		t.Fatalf("%q: %s %v", args, out, err)
+	}
 }
 
 // post creates a run with an input of this length and returns the answer.
