@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"agentrun/storage/kv"
 )
@@ -62,24 +63,40 @@ func BenchmarkView(b *testing.B) {
 func BenchmarkUpdate(b *testing.B) {
 	for _, callers := range []int{1, 64, 256} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
-			db := openTest(b, Options{})
-			fill(b, db)
-			var next atomic.Int64
-			var wg sync.WaitGroup
-			commits := db.Commits()
-			b.ResetTimer()
-			for range callers {
-				wg.Go(func() {
-					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
-						if err := putOne(b, db, fmt.Sprintf("%08d", i), 1000); err != nil {
-							b.Error(err)
-						}
-					}
-				})
-			}
-			wg.Wait()
-			b.ReportMetric(float64(b.N)/float64(db.Commits()-commits), "ops/commit")
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ops/s")
+			benchUpdate(b, callers, func(db *DB, key string) error { return putOne(b, db, key, 1000) })
 		})
 	}
+}
+
+// BenchmarkUpdateSlowSync has every commit take 2 ms more, as two slow syncs do.
+func BenchmarkUpdateSlowSync(b *testing.B) {
+	for _, callers := range []int{1, 64, 256} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			sync := &slowSync{takes: 2 * time.Millisecond}
+			benchUpdate(b, callers, func(db *DB, key string) error { return putSlowly(b, db, sync, key) })
+		})
+	}
+}
+
+// benchUpdate has callers make one update after the other, each with a key of
+// its own.
+func benchUpdate(b *testing.B, callers int, put func(db *DB, key string) error) {
+	db := openTest(b, Options{})
+	fill(b, db)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	commits := db.Commits()
+	b.ResetTimer()
+	for range callers {
+		wg.Go(func() {
+			for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+				if err := put(db, fmt.Sprintf("%08d", i)); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/float64(db.Commits()-commits), "ops/commit")
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ops/s")
 }

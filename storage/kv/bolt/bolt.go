@@ -5,8 +5,9 @@
 // top-level buckets, made on the first Put, and hold what they are given.
 //
 // Updates that wait at the same time share one commit, and with it the two
-// disk syncs that a commit costs; see commit. A file that bbolt cannot read
-// safely is refused before bbolt touches it, see checkFile, and damage that
+// disk syncs that a commit costs; see commit. For those that are just coming
+// back from the last one it waits a moment; see expect. A file that bbolt cannot
+// read safely is refused before bbolt touches it, see checkFile, and damage that
 // shows only later comes back as kv.ErrDamaged instead of ending the process.
 //
 // A function given to View or Update must not call Update, nor Close: the
@@ -15,6 +16,7 @@ package bolt
 
 import (
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,6 +70,9 @@ type DB struct {
 	refusal error         // what every update gets from now on; the writer's own
 	commits atomic.Uint64
 
+	expected expected // of the callers of the last commit; the writer's own
+	yield    func()   // runtime.Gosched, except in tests
+
 	broken    chan struct{} // closed once a lock of bbolt's is held for ever
 	breaking  sync.Once
 	brokenErr error // why; to be read once broken is closed
@@ -116,6 +121,7 @@ func open(path string, opts Options) (*DB, error) {
 		ran:      make(chan struct{}),
 		written:  make(chan struct{}),
 		broken:   make(chan struct{}),
+		yield:    runtime.Gosched,
 	}, nil
 }
 

@@ -3,6 +3,7 @@ package bolt
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/go-faster/errors"
 	"go.etcd.io/bbolt"
@@ -96,20 +97,10 @@ func (db *DB) write() {
 			if !open {
 				return
 			}
-			db.commit(first, db.waiting)
+			db.commit(first, db.next)
 		case <-db.broken:
 			return
 		}
-	}
-}
-
-// waiting returns the next update that waits, or nil when there is none.
-func (db *DB) waiting() *update {
-	select {
-	case u := <-db.updates:
-		return u
-	default:
-		return nil
 	}
 }
 
@@ -119,11 +110,12 @@ type shared struct {
 	id      int // of tx
 	stage   stage
 	members []*update // those whose answer depends on the outcome
+	began   time.Time // when their functions had all run
 }
 
-// commit runs an update, and those that more yields, in one bbolt transaction
+// commit runs an update, and those that more returns, in one bbolt transaction
 // and answers them all.
-func (db *DB) commit(first *update, more func() *update) {
+func (db *DB) commit(first *update, more func(have int) *update) {
 	if db.refusal != nil {
 		first.done <- db.refusal
 		return
@@ -136,16 +128,19 @@ func (db *DB) commit(first *update, more func() *update) {
 			if c.stage.writes == 0 {
 				return errNothing
 			}
+			c.began = time.Now()
 			db.setCommitting(true)
 			return c.stage.apply(tx)
 		})
 	})
 	db.setCommitting(false)
+	db.expected = expected{} // waited for until now
 	switch {
 	case c.tx == nil:
 		first.done <- db.noTransaction(err)
 	case err == nil:
 		db.commits.Add(1)
+		db.expected = expect(len(c.members), len(db.updates), time.Since(c.began))
 		for _, u := range c.members {
 			u.done <- u.err
 		}
@@ -163,13 +158,13 @@ func (db *DB) setCommitting(on bool) {
 }
 
 // gather runs the updates of a commit one after the other.
-func (db *DB) gather(c *shared, first *update, more func() *update) {
+func (db *DB) gather(c *shared, first *update, more func(have int) *update) {
 	for u, n := first, 1; u != nil; n++ {
 		db.give(c, u)
 		if n == maxMembers {
 			return
 		}
-		u = more()
+		u = more(n)
 	}
 }
 
@@ -220,7 +215,7 @@ func (db *DB) settle(c *shared, err error) {
 	if errors.Is(outcome, kv.ErrDamaged) && len(c.members) > 1 {
 		// Only some of them touched what is damaged. Each for itself, then.
 		for _, u := range c.members {
-			db.commit(u, func() *update { return nil })
+			db.commit(u, func(int) *update { return nil })
 		}
 		return
 	}
