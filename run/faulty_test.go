@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -133,6 +134,8 @@ type instantRunner struct{}
 
 func (instantRunner) Level() string { return "none" }
 
+func (instantRunner) Owner() int { return os.Geteuid() }
+
 func (instantRunner) Run(context.Context, sandbox.Command) (sandbox.Exit, error) {
 	return sandbox.Exit{}, nil
 }
@@ -142,6 +145,8 @@ func (instantRunner) Run(context.Context, sandbox.Command) (sandbox.Exit, error)
 type heldRunner struct{ began, end chan struct{} }
 
 func (heldRunner) Level() string { return "none" }
+
+func (heldRunner) Owner() int { return os.Geteuid() }
 
 func (r heldRunner) Run(ctx context.Context, _ sandbox.Command) (sandbox.Exit, error) {
 	r.began <- struct{}{}

@@ -23,6 +23,9 @@ func (s *Server) runCommand(ctx context.Context, turn *storage.Turn) (outcome, e
 	if err := s.workspaces.Ensure(id); err != nil {
 		return outcome{}, err
 	}
+	if err := s.workspaces.Own(id, s.sandbox.Owner()); err != nil {
+		return outcome{}, err
+	}
 	dir := s.workspaces.Path(id)
 	result, err := command.Run(ctx, s.sandbox, command.Turn{
 		Args: turn.Definition.Command, Env: environment(turn, dir), Dir: dir, Input: turn.Input,

@@ -102,7 +102,7 @@ func TestTurnEventsHaveTheirData(t *testing.T) {
 		kind storage.EventKind
 		want string // the beginning
 	}{
-		{storage.EventTurnStarted, `{"sandbox":"none"}`},
+		{storage.EventTurnStarted, `{"sandbox":"off"}`},
 		{storage.EventCommandStderr, `{"text":"oops"}`},
 		{storage.EventCommandExited, `{"code":3,"seconds":0.`},
 		{storage.EventCommandStdout, `{"text":"half done"}`},

@@ -219,7 +219,7 @@ func TestDrainParksWhatMayBeRunAgain(t *testing.T) {
 	if diff := cmp.Diff(want, h.kinds(id)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{`{"sandbox":"none"}`, `{"again":true,"sandbox":"none"}`}, h.data(id, storage.EventTurnStarted)); diff != "" {
+	if diff := cmp.Diff([]string{`{"sandbox":"off"}`, `{"again":true,"sandbox":"off"}`}, h.data(id, storage.EventTurnStarted)); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{`{"reason":"server stopped"}`}, h.data(id, storage.EventTurnParked)); diff != "" {

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"agentrun/handler"
+	"agentrun/run/sandbox"
 	"agentrun/web/gen"
 )
 
@@ -57,14 +58,15 @@ func demo(ctx context.Context, cmd *cli.Command, _ []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	t := &tour{out: cmd.Root().Writer, http: &http.Client{Timeout: demoTime}}
 	s, err := startServer(ctx, serverConfig{
-		data: dir, listen: "127.0.0.1:0", workers: 1, maxBody: handler.DefaultMaxBody, log: zap.NewNop(),
+		data: dir, listen: "127.0.0.1:0", workers: 1, maxBody: handler.DefaultMaxBody, sandbox: t.level(ctx), log: zap.NewNop(),
 	})
 	if err != nil {
 		return err
 	}
 	defer s.stop()
-	t := &tour{out: cmd.Root().Writer, server: s, http: &http.Client{Timeout: demoTime}}
+	t.server = s
 	if err := t.walk(ctx); err != nil {
 		return err
 	}
@@ -93,6 +95,20 @@ func (t *tour) say(format string, args ...any) {
 	if t.err == nil {
 		_, t.err = fmt.Fprintf(t.out, format+"\n", args...)
 	}
+}
+
+// level is the sandbox of the tour. Where the machine has none, the tour's own
+// program runs without, and it says so: a server would refuse to.
+func (t *tour) level(ctx context.Context) sandbox.Level {
+	runner, err := sandbox.Open(ctx, sandbox.Options{Level: sandbox.Auto})
+	if err == nil {
+		err = sandbox.Refusal(runner)
+	}
+	if err != nil {
+		t.say("This tour's own program runs unconfined, and agentrun serve would refuse to run any: %v; agentrun doctor says how to get it.\n", err)
+		return sandbox.Off
+	}
+	return sandbox.Auto
 }
 
 func (t *tour) walk(ctx context.Context) error {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-faster/errors"
 	"github.com/urfave/cli/v3"
+
+	"agentrun/run/sandbox"
 )
 
 // The exit codes.
@@ -24,7 +26,10 @@ const (
 	exitTerminated     = 4
 )
 
-func main() { os.Exit(execute(context.Background(), os.Args)) }
+func main() {
+	sandbox.Main() // This binary is also the first process of every sandbox.
+	os.Exit(execute(context.Background(), os.Args))
+}
 
 // execute runs the command line and returns the exit code.
 func execute(ctx context.Context, args []string) int {
@@ -80,7 +85,7 @@ func newRoot() *cli.Command {
 		Suggest:               true,
 		ExitErrHandler:        func(context.Context, *cli.Command, error) {},
 		Commands: []*cli.Command{
-			serveCommand(), runCommand(), demoCommand(), versionCommand(),
+			serveCommand(), runCommand(), demoCommand(), doctorCommand(), versionCommand(),
 			orgCommand(), agentCommand(), keyCommand(), runsCommand(),
 		},
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"agentrun/handler"
+	"agentrun/run/sandbox"
 )
 
 func serveCommand() *cli.Command {
@@ -31,6 +33,7 @@ func serveCommand() *cli.Command {
 				Name: "drain", Value: 30 * time.Second, Sources: env("drain"),
 				Usage: "how long turns may go on after SIGTERM", Validator: atLeast(time.Duration(0)),
 			},
+			sandboxFlag(),
 			&cli.DurationFlag{
 				Name: "idle-stop", Sources: env("idle-stop"), Validator: atLeast(time.Duration(0)),
 				Usage: "stop runs that have been idle for so long, such as 72h (default: never)",
@@ -52,7 +55,8 @@ func serve(ctx context.Context, cmd *cli.Command, _ []string) error {
 	log := newLog()
 	s, err := startServer(ctx, serverConfig{
 		data: cmd.String("data"), listen: cmd.String("listen"), workers: cmd.Int("workers"),
-		drain: cmd.Duration("drain"), idleStop: cmd.Duration("idle-stop"), maxBody: cmd.Int64("max-body"), log: log,
+		drain: cmd.Duration("drain"), idleStop: cmd.Duration("idle-stop"), maxBody: cmd.Int64("max-body"),
+		sandbox: sandbox.Level(cmd.String("sandbox")), log: log,
 	})
 	if errors.Is(err, context.Canceled) {
 		return nil // The signal came before anything was served.
@@ -61,7 +65,7 @@ func serve(ctx context.Context, cmd *cli.Command, _ []string) error {
 		return err
 	}
 	log.Info("serving", zap.String("data", s.data.path), zap.String("version", buildVersion()))
-	log.Warn("commands are not confined: an agent's program can do what this user can do")
+	s.logSandbox()
 	fmt.Fprintf(os.Stderr, "listening on %s\n", s.url())
 	err = s.wait(ctx)
 	if errors.Is(err, errStoreFailed) {
@@ -72,6 +76,33 @@ func serve(ctx context.Context, cmd *cli.Command, _ []string) error {
 	log.Info("draining", zap.Duration("at_most", cmd.Duration("drain")))
 	s.stop()
 	return err
+}
+
+func sandboxFlag() cli.Flag {
+	return &cli.StringFlag{
+		Name: "sandbox", Value: string(sandbox.Auto), Sources: env("sandbox"),
+		Usage: "how commands are confined: auto, full, landlock or off",
+		Validator: func(value string) error {
+			if slices.Contains(sandbox.Levels, sandbox.Level(value)) {
+				return nil
+			}
+			return misuse("want auto, full, landlock or off")
+		},
+	}
+}
+
+// logSandbox says how commands are confined, loudly when they are not.
+func (s *server) logSandbox() {
+	level := s.sandbox.Level()
+	why := sandbox.Refusal(s.sandbox)
+	switch {
+	case why != nil:
+		s.cfg.log.Error("every command will be refused", zap.Error(why))
+	case level == string(sandbox.Off):
+		s.cfg.log.Warn("commands are not confined: an agent's program can do what this user can do")
+	default:
+		s.cfg.log.Info("commands are confined", zap.String("sandbox", level), zap.Int("user", s.sandbox.Owner()))
+	}
 }
 
 // untilSignal returns a context that ends with the first SIGTERM or SIGINT. The

@@ -35,6 +35,7 @@ type serverConfig struct {
 	drain    time.Duration
 	idleStop time.Duration
 	maxBody  int64
+	sandbox  sandbox.Level
 	log      *zap.Logger
 }
 
@@ -55,6 +56,7 @@ type server struct {
 	stopRuns   context.CancelFunc
 	runsEnded  chan struct{}
 	endErasing func()
+	sandbox    sandbox.Runner
 	// quit is closed when no request should wait for a run any more.
 	quit chan struct{}
 }
@@ -86,7 +88,11 @@ func startServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if s.management, err = web.NewManagement(web.Config{Store: s.data.store, Quit: s.quit, Log: cfg.log}); err != nil {
 		return nil, err
 	}
-	s.execute(ctx)
+	runner, err := sandbox.Open(ctx, sandbox.Options{Level: cfg.sandbox, Data: s.data.path})
+	if err != nil {
+		return nil, errors.Errorf("%w; 'agentrun doctor' tells more", err)
+	}
+	s.execute(ctx, runner)
 	s.publicHTTP = s.serve(s.public, s.route(public))
 	s.socketHTTP = s.serve(s.socket, s.management)
 	s.ready.Store(true)
@@ -94,9 +100,10 @@ func startServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 }
 
 // execute starts the execution of runs.
-func (s *server) execute(ctx context.Context) {
+func (s *server) execute(ctx context.Context, runner sandbox.Runner) {
+	s.sandbox = runner
 	runs := run.New(run.Config{
-		Store: s.data.store, Workspaces: s.data.spaces, Sandbox: sandbox.Plain{},
+		Store: s.data.store, Workspaces: s.data.spaces, Sandbox: runner,
 		Workers: s.cfg.workers, Drain: s.cfg.drain, IdleStop: s.cfg.idleStop, Log: s.cfg.log,
 	})
 	runCtx, cancel := context.WithCancel(ctx)

@@ -17,6 +17,8 @@ import (
 const serverVariable = "SANDBOX_TEST_SCRIPT"
 
 func TestMain(m *testing.M) {
+	Main()
+	serveOrder()
 	if script := os.Getenv(serverVariable); script != "" {
 		exit, err := Plain{}.Run(context.Background(), Command{
 			Args: []string{"sh", "-c", script}, Dir: os.TempDir(), Stdout: os.Stdout, Stderr: os.Stderr,

@@ -30,8 +30,11 @@ type Plain struct {
 
 var _ Runner = Plain{}
 
-// Level returns "none".
-func (Plain) Level() string { return "none" }
+// Level returns "off".
+func (Plain) Level() string { return string(Off) }
+
+// Owner returns the server's own user.
+func (Plain) Owner() int { return os.Geteuid() }
 
 // Run implements Runner.
 func (p Plain) Run(ctx context.Context, cmd Command) (Exit, error) {
@@ -109,8 +112,15 @@ func notStarted(program string, err error) error {
 
 func exitOf(state *os.ProcessState) Exit {
 	status, ok := state.Sys().(syscall.WaitStatus)
-	if !ok || !status.Signaled() {
+	if !ok {
 		return Exit{Code: state.ExitCode()}
+	}
+	return exitOfStatus(status)
+}
+
+func exitOfStatus(status syscall.WaitStatus) Exit {
+	if !status.Signaled() {
+		return Exit{Code: status.ExitStatus()}
 	}
 	name := unix.SignalName(status.Signal())
 	if name == "" { // a real-time signal

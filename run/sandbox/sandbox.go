@@ -9,6 +9,7 @@ package sandbox
 import (
 	"context"
 	"io"
+	"net"
 	"time"
 
 	"github.com/go-faster/errors"
@@ -39,6 +40,14 @@ type Command struct {
 	// Stdout and Stderr receive what it writes. They must take everything
 	// without an error, and are not written to after Run returned.
 	Stdout, Stderr io.Writer
+	// Limits bound what it may take.
+	Limits Limits
+	// Read are more absolute paths of the host that it may read.
+	Read []string
+	// Proxy, if not nil, is called once, before the command starts, with what
+	// listens at ProxyAddress of the command's own loopback. It must return at
+	// once, and whoever it hands the listener to closes it.
+	Proxy func(net.Listener)
 }
 
 // Exit is how a process ended.
@@ -55,6 +64,10 @@ type Exit struct {
 type Runner interface {
 	// Level names the confinement, for people.
 	Level() string
+
+	// Owner is the user of the host that commands run as, to whom workspaces
+	// have to belong.
+	Owner() int
 
 	// Run starts the command and returns once it is over and what it left
 	// behind is ended too. When ctx ends first, everything of the command gets

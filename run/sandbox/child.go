@@ -1,0 +1,287 @@
+package sandbox
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+
+	"github.com/go-faster/errors"
+	"github.com/landlock-lsm/go-landlock/landlock"
+	"golang.org/x/sys/unix"
+)
+
+// What the binary is called when it is the first process of a sandbox, and when
+// it is the one that becomes the command where there are no namespaces.
+const (
+	childName  = "agentrun-sandbox"
+	becomeName = "agentrun-command"
+)
+
+// controlFD is the socket to the server in the first process.
+const controlFD = 3
+
+// ProxyAddress is where a command finds the way out that its Command allows.
+const ProxyAddress = "127.0.0.1:3128"
+
+// Main is the first process of a sandbox, if this process was started as one;
+// it does not return then. Every program that runs commands calls it first.
+func Main() {
+	if len(os.Args) != 1 {
+		return
+	}
+	switch os.Args[0] {
+	case childName:
+		// The parent-death signal and the user are those of a thread.
+		runtime.LockOSThread()
+		c := &child{control: os.NewFile(controlFD, "control")}
+		exitNow(c.run())
+	case probeName:
+		exitNow(exitReported)
+	case becomeName:
+		exitNow(becomeCommand(os.NewFile(controlFD, "control")))
+	}
+}
+
+// exitNow ends the process without what a Go program does at its end.
+func exitNow(code int) { syscall.Exit(code) }
+
+// child is the first process of a sandbox: it builds the sandbox around itself,
+// starts the command in it, and sees to its end and to that of all it started.
+type child struct {
+	control *os.File
+	spec    spec
+	command int // process ID
+}
+
+// reportOf tells what the agent's owner did wrong from what we did.
+func reportOf(err error) report {
+	var theirs errNotStarted
+	if errors.As(err, &theirs) {
+		return report{NotStarted: err.Error()}
+	}
+	return report{Broken: err.Error()}
+}
+
+// The exit codes of the first process; those of the command go in a report.
+const (
+	exitReported = 0
+	exitOrphaned = 125 // The server has gone.
+	exitBroken   = 126 // Nothing ran.
+)
+
+func (c *child) run() int {
+	unix.CloseOnExec(controlFD)
+	if err := receiveMessage(c.control, &c.spec); err != nil {
+		return exitOrphaned
+	}
+	// Asked to end before there is a command, it ends.
+	terminate := make(chan os.Signal, 1)
+	signal.Notify(terminate, unix.SIGTERM)
+	go c.watch()
+	if err := c.confine(); err != nil {
+		_ = send(c.control, report{Broken: err.Error()})
+		return exitBroken
+	}
+	if err := c.start(); err != nil {
+		_ = send(c.control, reportOf(err))
+		return exitBroken
+	}
+	go func() {
+		for range terminate {
+			c.signalAll(unix.SIGTERM)
+			// A stopped process acts on a signal only once it goes on.
+			c.signalAll(unix.SIGCONT)
+		}
+	}()
+	status, err := c.reap()
+	if err != nil {
+		_ = send(c.control, report{Broken: "wait: " + err.Error()})
+		return exitBroken
+	}
+	c.endAll()
+	_ = send(c.control, report{Status: uint32(status)})
+	return exitReported
+}
+
+// watch ends everything when the server has gone, or wants it to.
+func (c *child) watch() {
+	buf := make([]byte, 1)
+	for {
+		if _, err := c.control.Read(buf); err != nil {
+			c.endAll()
+			exitNow(exitOrphaned)
+		}
+	}
+}
+
+// confine builds the sandbox around this process.
+func (c *child) confine() error {
+	s := &c.spec
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	if s.Level != Full {
+		return c.adopt()
+	}
+	files, err := c.namespaces()
+	if err != nil {
+		return err
+	}
+	return s.restrict(true, files...)
+}
+
+// restrict takes from this process, and what it starts, whatever the command
+// is not to have.
+func (s *spec) restrict(sockets bool, files ...landlock.Rule) error {
+	if err := s.Limits.set(); err != nil {
+		return err
+	}
+	if err := giveUpRights(); err != nil {
+		return err
+	}
+	if err := confineFiles(files...); err != nil {
+		return err
+	}
+	return confineCalls(sockets)
+}
+
+// namespaces makes the root, the network and the name of the sandbox.
+func (c *child) namespaces() ([]landlock.Rule, error) {
+	s := &c.spec
+	r, err := takeRoot(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.begin(); err != nil {
+		return nil, err
+	}
+	if err := become(s); err != nil {
+		return nil, err
+	}
+	// The change of the user took it away: die with the server's thread.
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return nil, errors.Wrap(err, "parent-death signal")
+	}
+	if err := r.enter(); err != nil {
+		return nil, err
+	}
+	if err := unix.Sethostname([]byte("agentrun")); err != nil {
+		return nil, errors.Wrap(err, "hostname")
+	}
+	if err := loopbackUp(); err != nil {
+		return nil, err
+	}
+	if s.Proxy {
+		if err := c.handOverListener(); err != nil {
+			return nil, errors.Wrap(err, "proxy")
+		}
+	}
+	return []landlock.Rule{
+		landlock.RODirs("/"),
+		landlock.RWDirs(s.Dir, "/tmp", "/dev/shm").WithRefer(),
+		landlock.RWDirs("/dev").WithIoctlDev(),
+		landlock.RWDirs("/proc"),
+	}, nil
+}
+
+// loopbackUp brings the network's only interface up.
+func loopbackUp() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return errors.Wrap(err, "loopback")
+	}
+	defer unix.Close(fd)
+	ifr, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	ifr.SetUint16(unix.IFF_UP)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifr); err != nil {
+		return errors.Wrap(err, "loopback")
+	}
+	return nil
+}
+
+// handOverListener gives the server a socket that listens on the command's own
+// loopback. A socket belongs to the network in which it was made, whoever
+// accepts its connections.
+func (c *child) handOverListener() error {
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", ProxyAddress)
+	if err != nil {
+		return err
+	}
+	f, err := l.(*net.TCPListener).File()
+	if err != nil {
+		return err
+	}
+	err = unix.Sendmsg(controlFD, []byte{0}, unix.UnixRights(int(f.Fd())), nil, 0)
+	_ = f.Close()
+	_ = l.Close()
+	return err
+}
+
+// errNotStarted is what the owner of the agent did wrong.
+type errNotStarted struct{ error }
+
+// start starts the command, in a session of its own.
+func (c *child) start() (err error) {
+	if c.spec.Level == Full {
+		c.command, err = c.fork()
+	} else {
+		c.command, err = c.forkConfined()
+	}
+	// The pipes are the command's alone: their other ends see it end.
+	for fd := range 3 {
+		_ = unix.Close(fd)
+	}
+	return err
+}
+
+func (c *child) fork() (int, error) {
+	program, err := lookPath(c.spec.Args[0], c.spec.Dir)
+	if err != nil {
+		return 0, errNotStarted{err}
+	}
+	pid, err := syscall.ForkExec(program, c.spec.Args, &syscall.ProcAttr{
+		Dir: c.spec.Dir, Env: c.spec.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return 0, errNotStarted{errors.Wrap(err, c.spec.Args[0])}
+	}
+	return pid, nil
+}
+
+// reap waits for whatever ends, until the command does.
+func (c *child) reap() (syscall.WaitStatus, error) {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return 0, err
+		case pid == c.command:
+			return status, nil
+		}
+	}
+}
+
+// signalAll signals the command and all that came of it.
+func (c *child) signalAll(sig unix.Signal) {
+	if c.spec.Level == Full {
+		_ = unix.Kill(-1, sig) // everything in its PID namespace but this process
+		return
+	}
+	for _, pid := range descendants() {
+		_ = unix.Kill(pid, sig)
+	}
+}
+
+// endAll ends the command and all that came of it, and returns when nothing is
+// left. A PID namespace ends with its first process, by itself.
+func (c *child) endAll() {
+	if c.spec.Level != Full {
+		endDescendants()
+	}
+}
