@@ -5,23 +5,14 @@
 package agentfile
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/go-faster/errors"
 )
 
-// Bounds and defaults of an agent file.
-const (
-	// MaxSize bounds the file, in bytes.
-	MaxSize = 1 << 20
-	// DefaultTurn is the wall time of a turn whose file says nothing.
-	DefaultTurn = 30 * time.Minute
-	// MaxTurn bounds the wall time of a turn.
-	MaxTurn = 7 * 24 * time.Hour
-)
+// MaxSize bounds the file, in bytes.
+const MaxSize = 1 << 20
 
 // File is an agent file as it was written, with what it says.
 type File struct {
@@ -47,8 +38,19 @@ type Definition struct {
 	// Tools are the names of the built-in tools offered to the model.
 	Tools []string `json:"tools,omitempty"`
 	// MCP are the tool servers offered to the model.
-	MCP    []ToolServer `json:"mcp,omitempty"`
-	Limits Limits       `json:"limits,omitzero"`
+	MCP []ToolServer `json:"mcp,omitempty"`
+	// Network is what the agent's commands may reach. Zero means nothing.
+	Network Network `json:"network,omitzero"`
+	// Secrets are the names of environment variables of the agent's commands
+	// whose values only the server has: 64 capital letters, digits and
+	// underscores at most, none of them in Env, none twice. Empty means none.
+	Secrets []string `json:"secrets,omitempty"`
+	// Read are paths of the machine that the agent's commands may read besides
+	// what every command may: absolute and clean, none twice. They are what the
+	// file asks for; whether the server permits them is not decided here. Empty
+	// means none.
+	Read   []string `json:"read,omitempty"`
+	Limits Limits   `json:"limits,omitzero"`
 }
 
 // ToolServer is a tool server of a model; exactly one of Command and URL is set.
@@ -56,41 +58,6 @@ type ToolServer struct {
 	Name    string   `json:"name"`
 	Command []string `json:"command,omitempty"`
 	URL     string   `json:"url,omitempty"`
-}
-
-// Limits bound a turn. Zero means the default.
-type Limits struct {
-	// Turn is the wall time of a turn.
-	Turn Duration `json:"turn,omitzero"`
-	// Steps is the most model calls of a turn.
-	Steps int `json:"steps,omitempty"`
-	// Tokens is the most tokens of a turn.
-	Tokens int `json:"tokens,omitempty"`
-}
-
-// TurnTime returns the wall time of a turn, the default included.
-func (l Limits) TurnTime() time.Duration {
-	if l.Turn == 0 {
-		return DefaultTurn
-	}
-	return time.Duration(l.Turn)
-}
-
-// Duration is a time.Duration that is written as in "10m".
-type Duration time.Duration
-
-// MarshalJSON writes the duration as a string.
-func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
-
-// UnmarshalJSON reads what MarshalJSON wrote.
-func (d *Duration) UnmarshalJSON(raw []byte) error {
-	var text string
-	if err := json.Unmarshal(raw, &text); err != nil {
-		return err
-	}
-	parsed, err := time.ParseDuration(text)
-	*d = Duration(parsed)
-	return err
 }
 
 // ErrInvalid says that an agent file has faults. It always comes inside *Error.

@@ -37,8 +37,18 @@ env:
   VERSION: 1.10
   EMPTY: ""
 restart: true
+network:
+  allow: [api.example.org, "*.Example.COM", xn--bcher-kva.example, 10.0.0.7, "2001:DB8::0:1"]
+secrets: [API_TOKEN, X]
+read: [/opt/tools, /srv/a b]
 limits:
   turn: 90s
+  memory: 512MiB
+  processes: 16
+  open_files: 1048576
+  file_size: 1MiB
+  workspace: 20GB
+  output: 1024
 `
 	everyModelField = `name: model
 model: openai/gpt-5
@@ -50,7 +60,10 @@ mcp:
   command: [server, --port, 80]
 - name: remote_2
   url: https://tools.example.org/mcp?team=a
-limits: {turn: 168h, steps: 1, tokens: 1}
+network: {allow: [localhost]}
+secrets: [A2]
+read: [/opt]
+limits: {turn: 168h, steps: 1, tokens: 1, memory: 1PiB, processes: 32768, open_files: 64, file_size: 2TiB, workspace: 1MiB, output: 1MiB}
 `
 )
 
@@ -76,7 +89,15 @@ var definitions = []struct {
 			"_": "under", "LANG": "C.UTF-8", "DEBUG": "1", "VERBOSE": "true", "VERSION": "1.10", "EMPTY": "",
 		},
 		Restart: true,
-		Limits:  agentfile.Limits{Turn: agentfile.Duration(90 * time.Second)},
+		Network: agentfile.Network{Allow: []string{
+			"api.example.org", "*.example.com", "xn--bcher-kva.example", "10.0.0.7", "2001:db8::1",
+		}},
+		Secrets: []string{"API_TOKEN", "X"},
+		Read:    []string{"/opt/tools", "/srv/a b"},
+		Limits: agentfile.Limits{
+			Turn: agentfile.Duration(90 * time.Second), Memory: 512 << 20, Processes: 16, OpenFiles: 1 << 20,
+			FileSize: 1 << 20, Workspace: 20e9, Output: 1024,
+		},
 	}},
 	{"every field of a model", everyModelField, agentfile.Definition{
 		Name: "model", Model: "openai/gpt-5", Instructions: "Be brief.", Tools: []string{"shell"},
@@ -85,11 +106,22 @@ var definitions = []struct {
 			{Name: "local-1.0", Command: []string{"server", "--port", "80"}},
 			{Name: "remote_2", URL: "https://tools.example.org/mcp?team=a"},
 		},
-		Limits: agentfile.Limits{Turn: agentfile.Duration(agentfile.MaxTurn), Steps: 1, Tokens: 1},
+		Network: agentfile.Network{Allow: []string{"localhost"}}, Secrets: []string{"A2"}, Read: []string{"/opt"},
+		Limits: agentfile.Limits{
+			Turn: agentfile.Duration(agentfile.MaxTurn), Steps: 1, Tokens: 1, Memory: 1 << 50, Processes: 1 << 15,
+			OpenFiles: 64, FileSize: 2 << 40, Workspace: 1 << 20, Output: 1 << 20,
+		},
 	}},
 	{"the least", "name: x\ncommand: [a]", agentfile.Definition{Name: "x", Command: []string{"a"}}},
-	{"empty lists say nothing", "name: x\nmodel: a/b\ntools: []\nmcp: []\nenv: {}\nlimits: {}\n",
+	{"empty lists say nothing", "name: x\nmodel: a/b\ntools: []\nmcp: []\nenv: {}\nlimits: {}\n" +
+		"network: {allow: []}\nsecrets: []\nread: []\n",
 		agentfile.Definition{Name: "x", Model: "a/b"}},
+	{"a network without fields says nothing", "name: x\nmodel: a/b\nnetwork: {}\n",
+		agentfile.Definition{Name: "x", Model: "a/b"}},
+	{"variables of a proxy without a network", "name: x\ncommand: [a]\nenv: {HTTP_PROXY: 'http://p:1', no_proxy: ''}\n",
+		agentfile.Definition{
+			Name: "x", Command: []string{"a"}, Env: map[string]string{"HTTP_PROXY": "http://p:1", "no_proxy": ""},
+		}},
 	{"words of YAML that are texts in quotes", "name: \"null\"\ncommand: [\"~\", 'no', null1]\n",
 		agentfile.Definition{Name: "null", Command: []string{"~", "no", "null1"}}},
 	{"a model with slashes", "name: x\nmodel: local/org/model:7b@q4\n",
@@ -152,12 +184,18 @@ func TestJSONForm(t *testing.T) {
 	d := agentfile.Definition{
 		Name: "n", Command: []string{"c"}, Env: map[string]string{"E": "v"}, Restart: true, Model: "p/m",
 		Instructions: "i", Tools: []string{"t"},
-		MCP:    []agentfile.ToolServer{{Name: "s", Command: []string{"c"}, URL: "http://u"}},
-		Limits: agentfile.Limits{Turn: agentfile.Duration(time.Minute), Steps: 2, Tokens: 3},
+		MCP:     []agentfile.ToolServer{{Name: "s", Command: []string{"c"}, URL: "http://u"}},
+		Network: agentfile.Network{Allow: []string{"h"}}, Secrets: []string{"S"}, Read: []string{"/r"},
+		Limits: agentfile.Limits{
+			Turn: agentfile.Duration(time.Minute), Steps: 2, Tokens: 3, Memory: 4, Processes: 5, OpenFiles: 6,
+			FileSize: 7, Workspace: 8, Output: 9,
+		},
 	}
 	const want = `{"name":"n","command":["c"],"env":{"E":"v"},"restart":true,"model":"p/m","instructions":"i",` +
 		`"tools":["t"],"mcp":[{"name":"s","command":["c"],"url":"http://u"}],` +
-		`"limits":{"turn":"1m0s","steps":2,"tokens":3}}`
+		`"network":{"allow":["h"]},"secrets":["S"],"read":["/r"],` +
+		`"limits":{"turn":"1m0s","steps":2,"tokens":3,"memory":4,"processes":5,"open_files":6,` +
+		`"file_size":7,"workspace":8,"output":9}}`
 	got, err := json.Marshal(d)
 	if err != nil {
 		t.Fatal(err)
@@ -172,12 +210,30 @@ func TestJSONForm(t *testing.T) {
 	}
 }
 
-func TestTurnTime(t *testing.T) {
-	if got := (agentfile.Limits{}).TurnTime(); got != agentfile.DefaultTurn {
-		t.Errorf("without a limit: %s, want %s", got, agentfile.DefaultTurn)
+// A record of an older server lacks the fields that came since.
+func TestOldRecord(t *testing.T) {
+	const record = `{"name":"n","command":["c"],"env":{"E":"v"},"limits":{"turn":"1m0s","steps":2,"tokens":3}}`
+	want := agentfile.Definition{
+		Name: "n", Command: []string{"c"}, Env: map[string]string{"E": "v"},
+		Limits: agentfile.Limits{Turn: agentfile.Duration(time.Minute), Steps: 2, Tokens: 3},
 	}
-	if got := (agentfile.Limits{Turn: agentfile.Duration(time.Second)}).TurnTime(); got != time.Second {
-		t.Errorf("with a limit of 1s: %s", got)
+	var got agentfile.Definition
+	if err := json.Unmarshal([]byte(record), &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	checkLimits(t, got.Limits, effective{
+		turn: time.Minute, memory: 4 << 30, processes: 512, openFiles: 4096, fileSize: 4 << 30,
+		workspace: 10 << 30, output: 1 << 20,
+	})
+	again, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(record, string(again)); diff != "" {
+		t.Errorf("written again, the record has other fields (-want +got)\n%s", diff)
 	}
 }
 

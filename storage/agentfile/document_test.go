@@ -82,6 +82,9 @@ func TestLargeFiles(t *testing.T) {
 		{"aliases of a large server", server + strings.Repeat("- *a\n", 1<<13), "aliases stand for too much"},
 		{"aliases of faults", "name: x\nmodel: a/b\nmcp:\n- &a {" + strings.Repeat("b: c,", 1<<10) + "}\n" +
 			strings.Repeat("- *a\n", 1<<13), "more faults"},
+		{"aliases of hosts", "name: x\nmodel: a/b\nnetwork:\n  allow: [" + strings.Repeat("&b h,", 1<<10) +
+			strings.Repeat("*b,", 1<<16) + "]\n", "more faults"},
+		{"many secrets that are variables too", manySecrets(), "more faults"},
 		{"aliases of aliases", billionLaughs(), "unknown field"},
 		{"an alias of itself", "name: x\ncommand: &a [b, *a]\n", `line 2: anchor "a" value contains itself`},
 	} {
@@ -101,6 +104,17 @@ func TestLargeFiles(t *testing.T) {
 			}
 		})
 	}
+}
+
+// manySecrets returns a file in which ten thousand names stand in both `env` and
+// `secrets`.
+func manySecrets() string {
+	var env, secrets strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&env, "  S%d: x\n", i)
+		fmt.Fprintf(&secrets, "- S%d\n", i)
+	}
+	return "name: x\ncommand: [a]\nenv:\n" + env.String() + "secrets:\n" + secrets.String()
 }
 
 // billionLaughs returns a file of a few hundred bytes whose aliases stand for a

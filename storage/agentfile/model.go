@@ -22,27 +22,12 @@ func readModel(p *parser, at string, n *yaml.Node) {
 }
 
 func readTools(p *parser, at string, n *yaml.Node) {
-	if n.Kind != yaml.SequenceNode {
-		p.fault(n, at, "want a list such as [shell, read_file], have %s", describe(n))
-		return
-	}
-	if !p.enter(n) {
-		return
-	}
-	seen := map[string]*yaml.Node{}
-	for i, item := range n.Content {
-		path := index(at, i)
-		switch name, ok := p.text(path, resolve(item)); {
-		case !ok:
-		case !toolName.MatchString(name):
-			p.fault(item, path, "%s is not the name of a tool", describe(resolve(item)))
-		case seen[name] != nil:
-			p.fault(item, path, "%s is given twice, first in line %d", name, seen[name].Line)
-		default:
-			seen[name] = item
-			p.def.Tools = append(p.def.Tools, name)
+	p.def.Tools = p.distinct(at, n, "[shell, read_file]", func(name string) (tool, problem string) {
+		if !toolName.MatchString(name) {
+			problem = quote(name) + " is not the name of a tool"
 		}
-	}
+		return name, problem
+	})
 }
 
 func readToolServers(p *parser, at string, n *yaml.Node) {

@@ -37,8 +37,8 @@ type parser struct {
 	untold int
 	// nodes counts what was read, see enter.
 	nodes int
-	// limits are the keys that were there in `limits`.
-	limits map[string]*yaml.Node
+	// limits and env are the keys that were there in `limits` and `env`.
+	limits, env map[string]*yaml.Node
 }
 
 func (p *parser) fault(n *yaml.Node, field, format string, args ...any) {
@@ -108,6 +108,9 @@ func (p *parser) file(root *yaml.Node) {
 		"instructions": func(p *parser, at string, n *yaml.Node) { p.def.Instructions, _ = p.text(at, n) },
 		"tools":        readTools,
 		"mcp":          readToolServers,
+		"network":      readNetwork,
+		"secrets":      readSecrets,
+		"read":         readPaths,
 		"limits":       readLimits,
 	})
 	if seen["name"] == nil {
@@ -125,6 +128,7 @@ func (p *parser) file(root *yaml.Node) {
 	default:
 		p.onlyWith("command", "", seen, "restart")
 	}
+	p.envBeside(seen["network"], seen["secrets"])
 }
 
 // onlyWith refuses fields that say nothing without another one.
@@ -142,12 +146,4 @@ func readName(p *parser, at string, n *yaml.Node) {
 		p.fault(n, at, "is empty")
 	}
 	p.def.Name = name
-}
-
-func readLimits(p *parser, at string, n *yaml.Node) {
-	p.limits = p.fields(at, n, map[string]field{
-		"turn":   func(p *parser, at string, n *yaml.Node) { p.def.Limits.Turn = p.duration(at, n) },
-		"steps":  func(p *parser, at string, n *yaml.Node) { p.def.Limits.Steps = p.count(at, n) },
-		"tokens": func(p *parser, at string, n *yaml.Node) { p.def.Limits.Tokens = p.count(at, n) },
-	})
 }

@@ -121,6 +121,19 @@ func TestFaultsOfType(t *testing.T) {
 		{model + "mcp: [{name: s, command: ", "}]\n", "mcp[0].command", "want a list such as [program, argument]", "[a]"},
 		{model + "limits: {steps: ", "}\n", "limits.steps", "want a whole number above 0", "5"},
 		{model + "limits: {tokens: ", "}\n", "limits.tokens", "want a whole number above 0", "5"},
+		{command + "limits: {memory: ", "}\n", "limits.memory", wantSize, "5"},
+		{command + "limits: {file_size: ", "}\n", "limits.file_size", wantSize, "5"},
+		{model + "limits: {workspace: ", "}\n", "limits.workspace", wantSize, "5"},
+		{model + "limits: {output: ", "}\n", "limits.output", wantSize, "5"},
+		{command + "limits: {processes: ", "}\n", "limits.processes", "want a whole number from 16 to 32768", ""},
+		{model + "limits: {open_files: ", "}\n", "limits.open_files", "want a whole number from 64 to 1048576", ""},
+		{command + "network: ", "\n", "network", "want fields", "{a: b}"},
+		{model + "network: {allow: ", "}\n", "network.allow", `want a list such as [api.example.org, "*.example.com"]`, "[a]"},
+		{model + "network: {allow: [b, ", "]}\n", "network.allow[1]", "want text", "word"},
+		{command + "secrets: ", "\n", "secrets", "want a list such as [API_TOKEN]", "[a]"},
+		{model + "secrets: [B, ", "]\n", "secrets[1]", "want text", "word"},
+		{command + "read: ", "\n", "read", "want a list such as [/opt/tools]", "[a]"},
+		{model + "read: [/b, ", "]\n", "read[1]", "want text", "word"},
 	}
 	for _, f := range fields {
 		for _, v := range values {

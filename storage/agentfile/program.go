@@ -1,7 +1,9 @@
 package agentfile
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/go-faster/yaml"
@@ -79,5 +81,24 @@ func readEnv(p *parser, at string, n *yaml.Node) {
 	}
 	if len(env) > 0 {
 		p.def.Env = env
+	}
+	p.env = seen
+}
+
+// envBeside refuses the variables of `env` that other fields, whose keys it is
+// given, set too: one of the two values would be lost without a word.
+func (p *parser) envBeside(network, secrets *yaml.Node) {
+	if network != nil {
+		// Sorted, so that the same file has the same faults in the same order.
+		for _, name := range slices.Sorted(maps.Keys(p.env)) {
+			if slices.Contains(proxyVariables, strings.ToUpper(name)) {
+				p.fault(p.env[name], join("env", name), "is set by the server, since there is `network` (line %d)", network.Line)
+			}
+		}
+	}
+	for _, name := range p.def.Secrets {
+		if key := p.env[name]; key != nil {
+			p.fault(key, join("env", name), "stands in `secrets` (line %d) too", secrets.Line)
+		}
 	}
 }

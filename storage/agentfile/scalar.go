@@ -37,6 +37,49 @@ func (p *parser) count(at string, n *yaml.Node) int {
 	return v
 }
 
+// countWithin reads a number with bounds.
+func (p *parser) countWithin(at string, n *yaml.Node, least, most int) int {
+	v, err := strconv.Atoi(n.Value)
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" || err != nil || v < least || v > most {
+		p.fault(n, at, "want a whole number from %d to %d, have %s", least, most, describe(n))
+		return 0
+	}
+	return v
+}
+
+// distinct reads a list of texts of which none may stand twice. check returns
+// what the definition has for a text, or what is wrong with it.
+func (p *parser) distinct(
+	at string, n *yaml.Node, example string, check func(text string) (value, problem string),
+) []string {
+	if n.Kind != yaml.SequenceNode {
+		p.fault(n, at, "want a list such as %s, have %s", example, describe(n))
+		return nil
+	}
+	if !p.enter(n) {
+		return nil
+	}
+	var values []string
+	seen := map[string]*yaml.Node{}
+	for i, item := range n.Content {
+		path := index(at, i)
+		text, ok := p.text(path, resolve(item))
+		if !ok {
+			continue
+		}
+		switch value, problem := check(text); {
+		case problem != "":
+			p.fault(item, path, "%s", problem)
+		case seen[value] != nil:
+			p.fault(item, path, "%s is given twice, first in line %d", inLine(value), seen[value].Line)
+		default:
+			seen[value] = item
+			values = append(values, value)
+		}
+	}
+	return values
+}
+
 func (p *parser) duration(at string, n *yaml.Node) Duration {
 	d, err := time.ParseDuration(n.Value)
 	switch {
@@ -58,13 +101,10 @@ func resolve(n *yaml.Node) *yaml.Node {
 
 // join makes the path of a field from that of the fields around it.
 func join(path, name string) string {
-	if name = shorten(name); name == "" || strings.ContainsFunc(name, unprintable) {
-		name = strconv.Quote(name)
-	}
 	if path == "" {
-		return name
+		return inLine(name)
 	}
-	return path + "." + name
+	return path + "." + inLine(name)
 }
 
 // index makes the path of an item of a list.
@@ -85,6 +125,18 @@ func describe(n *yaml.Node) string {
 	default:
 		return text
 	}
+}
+
+// quote writes a text for a message of one line.
+func quote(text string) string { return strconv.Quote(shorten(text)) }
+
+// inLine writes a name for a message of one line, in quotes only if it needs
+// them.
+func inLine(name string) string {
+	if name = shorten(name); name == "" || strings.ContainsFunc(name, unprintable) {
+		return strconv.Quote(name)
+	}
+	return name
 }
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
