@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"github.com/go-faster/errors"
-	"github.com/landlock-lsm/go-landlock/landlock"
 	"golang.org/x/sys/unix"
 )
 
@@ -26,8 +25,13 @@ const controlFD = 3
 // ProxyAddress is where a command finds the way out that its Command allows.
 const ProxyAddress = "127.0.0.1:3128"
 
+// A program that links this package is the first process of a sandbox when it is
+// started as one. It becomes that as soon as it can: what else is linked takes
+// longer to get ready than the sandbox.
+func init() { Main() }
+
 // Main is the first process of a sandbox, if this process was started as one;
-// it does not return then. Every program that runs commands calls it first.
+// it does not return then.
 func Main() {
 	if len(os.Args) != 1 {
 		return
@@ -133,7 +137,7 @@ func (c *child) confine() error {
 
 // restrict takes from this process, and what it starts, whatever the command
 // is not to have.
-func (s *spec) restrict(sockets bool, files ...landlock.Rule) error {
+func (s *spec) restrict(sockets bool, files ...grant) error {
 	if err := s.Limits.set(); err != nil {
 		return err
 	}
@@ -147,9 +151,12 @@ func (s *spec) restrict(sockets bool, files ...landlock.Rule) error {
 }
 
 // namespaces makes the root, the network and the name of the sandbox.
-func (c *child) namespaces() ([]landlock.Rule, error) {
+func (c *child) namespaces() ([]grant, error) {
 	s := &c.spec
 	r, err := takeRoot(s)
+	if errors.Is(err, unix.EPERM) {
+		err = errors.Wrap(err, "no right to mount in a new user namespace")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -177,11 +184,10 @@ func (c *child) namespaces() ([]landlock.Rule, error) {
 			return nil, errors.Wrap(err, "proxy")
 		}
 	}
-	return []landlock.Rule{
-		landlock.RODirs("/"),
-		landlock.RWDirs(s.Dir, "/tmp", "/dev/shm").WithRefer(),
-		landlock.RWDirs("/dev").WithIoctlDev(),
-		landlock.RWDirs("/proc"),
+	return []grant{
+		{readTree, []string{"/"}},
+		{readTree | writeTree, []string{s.Dir, "/tmp", "/dev/shm", "/proc"}},
+		{readTree | writeTree | device, []string{"/dev"}},
 	}, nil
 }
 

@@ -83,7 +83,7 @@ func (c *Confined) run(ctx context.Context, cmd Command) (Exit, error) {
 	_ = theirs.Close()
 	if err != nil {
 		streams.finish(0)
-		return Exit{}, errors.Wrapf(err, "sandbox (%s)", c.level)
+		return Exit{}, errors.Wrapf(c.whyNoProcess(err), "sandbox (%s)", c.level)
 	}
 	streams.copy(cmd)
 	exit, err := c.supervise(ctx, cmd, first, control)
@@ -113,7 +113,9 @@ func controlPair() (ours *net.UnixConn, theirs *os.File, err error) {
 func (c *Confined) firstProcess(streams *pipes, control *os.File) *exec.Cmd {
 	first := &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{childName}, Dir: "/",
-		Env:   []string{}, // never nil, which would mean the server's own
+		// Never nil, which would mean the server's own. A process that waits for most
+		// of its life needs no second processor and no garbage collection.
+		Env:   []string{"GOMAXPROCS=1", "GOGC=off"},
 		Stdin: streams.theirs[0], Stdout: streams.theirs[1], Stderr: streams.theirs[2],
 		ExtraFiles:  []*os.File{control},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
@@ -128,6 +130,21 @@ func (c *Confined) firstProcess(streams *pipes, control *os.File) *exec.Cmd {
 		attr.AmbientCaps = setupRights
 	}
 	return first
+}
+
+// whyNoProcess says what the host lacks when the first process could not be
+// started: the error of the kernel alone names nothing.
+func (c *Confined) whyNoProcess(err error) error {
+	switch {
+	case c.level != Full:
+		return err
+	case errors.Is(err, unix.ENOSPC):
+		return errors.Wrap(err, "user namespaces: a limit is reached, see sysctl user")
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
+		return errors.Wrap(err, "user namespaces")
+	default:
+		return err
+	}
 }
 
 func (c *Confined) ownerGroup() int {

@@ -61,6 +61,8 @@ func examineLandlock() Check {
 	switch abi := landlockABI(); {
 	case abi == 0:
 		return Check{name, false, "the kernel has none: Linux 5.13 or later, with landlock among the LSMs (lsm= of the kernel's command line)"}
+	case abi < minFullABI:
+		return Check{name, false, fmt.Sprintf("version %d, and %d (Linux 6.2) is needed", abi, minFullABI)}
 	case abi < minFallbackABI:
 		return Check{name, true, fmt.Sprintf("version %d; the level landlock alone needs %d (Linux 6.12)", abi, minFallbackABI)}
 	default:
@@ -69,7 +71,7 @@ func examineLandlock() Check {
 }
 
 func examineSeccomp() Check {
-	action := kill.Val
+	action := uint32(unix.SECCOMP_RET_KILL_PROCESS)
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action))) //nolint:gosec // The call has no other form.
 	if errno != 0 {
 		return Check{"seccomp", false, fmt.Sprintf("%v: the kernel needs CONFIG_SECCOMP_FILTER", errno)}

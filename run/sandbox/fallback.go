@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"github.com/go-faster/errors"
-	"github.com/landlock-lsm/go-landlock/landlock"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,6 +21,12 @@ import (
 func (c *child) adopt() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return errors.Wrap(err, "subreaper")
+	}
+	// A link would make another directory the one that may be written.
+	if info, err := os.Lstat(c.spec.Dir); err != nil {
+		return errors.Wrap(err, "workspace")
+	} else if !info.IsDir() {
+		return errors.Errorf("workspace: %s is no directory", c.spec.Dir)
 	}
 	// While it still may: the way there can be closed to the command's user.
 	if err := unix.Chdir(c.spec.Dir); err != nil {
@@ -101,7 +106,7 @@ var processInformation = []string{
 
 // fallbackFiles are the files that the command may reach, and make where it has
 // to: files for a while go into its workspace, since /tmp is everybody's.
-func (s *spec) fallbackFiles() ([]landlock.Rule, error) {
+func (s *spec) fallbackFiles() ([]grant, error) {
 	tmp := s.Dir + "/.tmp"
 	if err := os.Mkdir(tmp, 0o700); err != nil && !os.IsExist(err) {
 		return nil, errors.Wrap(err, "workspace")
@@ -111,19 +116,10 @@ func (s *spec) fallbackFiles() ([]landlock.Rule, error) {
 			s.Env[i] = "TMPDIR=" + tmp
 		}
 	}
-	var dirs, files []string
-	for _, path := range append(append(append([]string{}, systemDirs...), configuration...), s.Read...) {
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			dirs = append(dirs, path)
-		} else if err == nil {
-			files = append(files, path)
-		}
-	}
-	return []landlock.Rule{
-		landlock.RODirs(dirs...), landlock.ROFiles(files...),
-		landlock.ROFiles(processInformation...).IgnoreIfMissing(),
-		landlock.RWFiles(devices...).WithIoctlDev().IgnoreIfMissing(),
-		landlock.RWDirs(s.Dir).WithRefer(),
+	return []grant{
+		{readTree, systemDirs}, {readTree, configuration}, {readTree, s.Read}, {readTree, processInformation},
+		{readFile | writeFile | device, devices},
+		{readTree | writeTree, []string{s.Dir}},
 	}, nil
 }
 

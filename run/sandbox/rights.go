@@ -1,13 +1,10 @@
 package sandbox
 
 import (
-	"runtime"
 	"syscall"
-	"unsafe"
 
 	"github.com/go-faster/errors"
 	"golang.org/x/sys/unix"
-	"kernel.org/pub/linux/libs/security/libcap/psx"
 )
 
 // setupRights are the capabilities, within its own namespaces, that the first
@@ -32,8 +29,8 @@ func become(s *spec) error {
 	return nil
 }
 
-// giveUpRights takes every capability from this process, and the way to any new
-// one from this thread and what is started from it.
+// giveUpRights takes every capability, and the way to any new one, from this
+// thread and what is started from it.
 func giveUpRights() error {
 	const lastCap = 63
 	for c := range uintptr(lastCap + 1) {
@@ -61,11 +58,8 @@ func giveUpRights() error {
 func dropCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
-	_, _, errno := psx.Syscall3(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])), 0) //nolint:gosec // The call has no other form.
-	runtime.KeepAlive(&header)
-	runtime.KeepAlive(&none)
-	if errno != 0 {
-		return errors.Wrap(errno, "capabilities")
+	if err := unix.Capset(&header, &none[0]); err != nil {
+		return errors.Wrap(err, "capabilities")
 	}
 	return nil
 }

@@ -4,8 +4,6 @@ import (
 	"runtime"
 	"unsafe"
 
-	"github.com/elastic/go-seccomp-bpf"
-	"github.com/elastic/go-seccomp-bpf/arch"
 	"github.com/go-faster/errors"
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
@@ -25,22 +23,31 @@ const newNamespace = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWTIME
 
 // deniedCalls are the system calls that no command needs and that reach for the
-// kernel, for other processes or for the file systems' layout. Those that an
-// architecture does not have are left out.
-var deniedCalls = []string{
+// kernel, for other processes or for the file systems' layout, as far as every
+// architecture has them; ownCalls are those of this one.
+var deniedCalls = map[string]uint32{
 	// other processes
-	"ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd", "process_madvise",
+	"ptrace": unix.SYS_PTRACE, "process_vm_readv": unix.SYS_PROCESS_VM_READV, "process_vm_writev": unix.SYS_PROCESS_VM_WRITEV,
+	"kcmp": unix.SYS_KCMP, "pidfd_getfd": unix.SYS_PIDFD_GETFD, "process_madvise": unix.SYS_PROCESS_MADVISE,
 	// the kernel's own machinery
-	"bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter", "io_uring_register",
-	"keyctl", "add_key", "request_key", "lookup_dcookie", "modify_ldt", "lsm_set_self_attr",
-	"init_module", "finit_module", "delete_module", "create_module", "get_kernel_syms", "query_module",
-	"kexec_load", "kexec_file_load", "reboot", "syslog", "_sysctl", "nfsservctl", "acct", "swapon", "swapoff",
-	"iopl", "ioperm", "vhangup", "uselib", "quotactl", "quotactl_fd", "fanotify_init", "fanotify_mark",
+	"bpf": unix.SYS_BPF, "perf_event_open": unix.SYS_PERF_EVENT_OPEN, "userfaultfd": unix.SYS_USERFAULTFD,
+	"io_uring_setup": unix.SYS_IO_URING_SETUP, "io_uring_enter": unix.SYS_IO_URING_ENTER, "io_uring_register": unix.SYS_IO_URING_REGISTER,
+	"keyctl": unix.SYS_KEYCTL, "add_key": unix.SYS_ADD_KEY, "request_key": unix.SYS_REQUEST_KEY,
+	"lsm_set_self_attr": unix.SYS_LSM_SET_SELF_ATTR,
+	"init_module":       unix.SYS_INIT_MODULE, "finit_module": unix.SYS_FINIT_MODULE, "delete_module": unix.SYS_DELETE_MODULE,
+	"kexec_load": unix.SYS_KEXEC_LOAD, "kexec_file_load": unix.SYS_KEXEC_FILE_LOAD, "reboot": unix.SYS_REBOOT,
+	"syslog": unix.SYS_SYSLOG, "acct": unix.SYS_ACCT, "swapon": unix.SYS_SWAPON, "swapoff": unix.SYS_SWAPOFF,
+	"vhangup": unix.SYS_VHANGUP, "quotactl": unix.SYS_QUOTACTL, "quotactl_fd": unix.SYS_QUOTACTL_FD,
+	"nfsservctl": unix.SYS_NFSSERVCTL, "fanotify_init": unix.SYS_FANOTIFY_INIT, "fanotify_mark": unix.SYS_FANOTIFY_MARK,
 	// the clock
-	"settimeofday", "clock_settime", "clock_adjtime", "adjtimex",
+	"settimeofday": unix.SYS_SETTIMEOFDAY, "clock_settime": unix.SYS_CLOCK_SETTIME,
+	"clock_adjtime": unix.SYS_CLOCK_ADJTIME, "adjtimex": unix.SYS_ADJTIMEX,
 	// the layout of the file systems
-	"mount", "umount2", "umount", "pivot_root", "chroot", "open_tree", "move_mount", "fsopen", "fsconfig", "fsmount",
-	"fspick", "mount_setattr", "statmount", "listmount", "setns", "name_to_handle_at", "open_by_handle_at",
+	"mount": unix.SYS_MOUNT, "umount2": unix.SYS_UMOUNT2, "pivot_root": unix.SYS_PIVOT_ROOT, "chroot": unix.SYS_CHROOT,
+	"open_tree": unix.SYS_OPEN_TREE, "move_mount": unix.SYS_MOVE_MOUNT, "fsopen": unix.SYS_FSOPEN, "fsconfig": unix.SYS_FSCONFIG,
+	"fsmount": unix.SYS_FSMOUNT, "fspick": unix.SYS_FSPICK, "mount_setattr": unix.SYS_MOUNT_SETATTR,
+	"statmount": unix.SYS_STATMOUNT, "listmount": unix.SYS_LISTMOUNT, "setns": unix.SYS_SETNS,
+	"name_to_handle_at": unix.SYS_NAME_TO_HANDLE_AT, "open_by_handle_at": unix.SYS_OPEN_BY_HANDLE_AT,
 }
 
 // socketFamilies are those that the filter lets through: names and addresses
@@ -59,25 +66,21 @@ const (
 func lowHalf(arg uint32) bpf.LoadAbsolute { return bpf.LoadAbsolute{Off: offArgs + 8*arg, Size: 4} }
 
 func refuse(errno unix.Errno) bpf.RetConstant {
-	return bpf.RetConstant{Val: uint32(seccomp.ActionErrno) | uint32(errno)}
+	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 }
 
 var (
-	kill  = bpf.RetConstant{Val: uint32(seccomp.ActionKillProcess)}
-	allow = bpf.RetConstant{Val: uint32(seccomp.ActionAllow)}
+	kill  = bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS}
+	allow = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 )
 
 // filter returns the program that decides about every system call of a command.
 // With sockets false it may have none but pairs of them.
 func filter(sockets bool) ([]bpf.RawInstruction, error) {
-	info, err := arch.GetInfo("")
-	if err != nil {
-		return nil, err
-	}
 	program := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offArch, Size: 4},
 		// Another architecture's numbers mean other calls.
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(info.ID), SkipTrue: 1},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: auditArch, SkipTrue: 1},
 		kill,
 		bpf.LoadAbsolute{Off: offNumber, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: x32Bit, SkipTrue: 1},
@@ -85,44 +88,33 @@ func filter(sockets bool) ([]bpf.RawInstruction, error) {
 		bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: lastSyscall, SkipTrue: 1},
 		refuse(unix.ENOSYS),
 	}
-	var unknown error
-	number := func(name string) uint32 {
-		n, ok := info.SyscallNames[name]
-		if !ok {
-			unknown = errors.Errorf("no system call %s on %s", name, info.Name)
-		}
-		return uint32(n)
-	}
 	// on adds what is decided about one call; the accumulator holds the number
 	// again when nothing was.
-	on := func(name string, decide ...bpf.Instruction) {
+	on := func(number uint32, decide ...bpf.Instruction) {
 		decide = append(decide, bpf.LoadAbsolute{Off: offNumber, Size: 4})
-		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number(name), SkipTrue: uint8(len(decide))})
+		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: uint8(len(decide))})
 		program = append(program, decide...)
 	}
 	// The flags of clone3 lie in memory, where a filter cannot look.
-	on("clone3", refuse(unix.ENOSYS))
-	for _, name := range []string{"clone", "unshare"} {
-		on(name, lowHalf(0), bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: newNamespace, SkipTrue: 1}, refuse(unix.EPERM))
+	on(unix.SYS_CLONE3, refuse(unix.ENOSYS))
+	for _, number := range []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE} {
+		on(number, lowHalf(0), bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: newNamespace, SkipTrue: 1}, refuse(unix.EPERM))
 	}
 	// Both write into a terminal as if somebody typed there.
-	on("ioctl", lowHalf(1),
+	on(unix.SYS_IOCTL, lowHalf(1),
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 1},
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.TIOCLINUX, SkipTrue: 1},
 		refuse(unix.EPERM))
 	if sockets {
-		on("socket", append([]bpf.Instruction{lowHalf(0)}, unlessFamily(socketFamilies...)...)...)
+		on(unix.SYS_SOCKET, append([]bpf.Instruction{lowHalf(0)}, unlessFamily(socketFamilies...)...)...)
 	} else {
-		on("socket", refuse(unix.EACCES))
+		on(unix.SYS_SOCKET, refuse(unix.EACCES))
 	}
-	on("socketpair", append([]bpf.Instruction{lowHalf(0)}, unlessFamily(unix.AF_UNIX)...)...)
-	for _, name := range deniedCalls {
-		if _, ok := info.SyscallNames[name]; ok {
-			program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number(name), SkipTrue: 1}, refuse(unix.EPERM))
+	on(unix.SYS_SOCKETPAIR, append([]bpf.Instruction{lowHalf(0)}, unlessFamily(unix.AF_UNIX)...)...)
+	for _, numbers := range []map[string]uint32{deniedCalls, ownCalls} {
+		for _, number := range numbers {
+			program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: 1}, refuse(unix.EPERM))
 		}
-	}
-	if unknown != nil {
-		return nil, unknown
 	}
 	return bpf.Assemble(append(program, allow))
 }
@@ -136,8 +128,8 @@ func unlessFamily(families ...uint32) []bpf.Instruction {
 	return append(program, refuse(unix.EAFNOSUPPORT))
 }
 
-// confineCalls installs the filter for every thread of this process, and so for
-// what it starts. No new privileges have to be possible any more.
+// confineCalls installs the filter for this thread, and so for what is started
+// from it. No new privileges have to be possible any more.
 func confineCalls(sockets bool) error {
 	raw, err := filter(sockets)
 	if err != nil {
@@ -148,8 +140,7 @@ func confineCalls(sockets bool) error {
 		program[i] = unix.SockFilter{Code: in.Op, Jt: in.Jt, Jf: in.Jf, K: in.K}
 	}
 	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
-		uintptr(unsafe.Pointer(&prog))) //nolint:gosec // The call has no other form.
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))) //nolint:gosec // The call has no other form.
 	runtime.KeepAlive(program)
 	if errno != 0 {
 		return errors.Wrap(errno, "seccomp")
