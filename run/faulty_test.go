@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/go-faster/errors"
+
 	"agentrun/run/sandbox"
 	"agentrun/storage"
 	"agentrun/storage/kv"
@@ -156,4 +158,15 @@ func (r heldRunner) Run(ctx context.Context, _ sandbox.Command) (sandbox.Exit, e
 	case <-ctx.Done():
 		return sandbox.Exit{Code: -1, Signal: "SIGTERM", Stopped: true}, nil
 	}
+}
+
+// noSandbox is what a host has that can confine nothing.
+type noSandbox struct{}
+
+func (noSandbox) Level() string { return "none" }
+
+func (noSandbox) Owner() int { return os.Geteuid() }
+
+func (noSandbox) Run(context.Context, sandbox.Command) (sandbox.Exit, error) {
+	return sandbox.Exit{}, errors.Wrap(sandbox.ErrNotStarted, sandbox.ErrNoSandbox.Error())
 }

@@ -16,7 +16,10 @@ import (
 	"agentrun/storage/workspace"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	sandbox.Main()
+	goleak.VerifyTestMain(m)
+}
 
 // house is the data of a server, and with serve a server in it.
 type house struct {
@@ -76,7 +79,10 @@ func (h *house) serve(workers int) *serving {
 // start starts a server of which some fields are set. Nothing but wake-ups
 // brings it to look at the store, unless the test says otherwise.
 func (h *house) start(s *Server) *serving {
-	cfg := Config{Store: h.store, Workspaces: h.spaces, Sandbox: s.sandbox, Workers: s.workers, Drain: s.drain, IdleStop: s.idleStop, Log: s.log}
+	cfg := Config{
+		Store: h.store, Workspaces: h.spaces, Sandbox: s.sandbox, Workers: s.workers, Drain: s.drain, IdleStop: s.idleStop,
+		AllowRead: s.allowRead, Secrets: s.secrets, Log: s.log,
+	}
 	if cfg.Sandbox == nil {
 		cfg.Sandbox = sandbox.Plain{}
 	}

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"agentrun/run/sandbox"
+	"agentrun/run/secret"
 	"agentrun/storage"
 	"agentrun/storage/workspace"
 )
@@ -21,14 +22,19 @@ import (
 // woken: when the store failed the last time, or another process wrote to it.
 const lookInterval = 5 * time.Second
 
+// measureInterval is how often the size of a workspace is looked at during a
+// turn.
+const measureInterval = time.Second
+
 // Why a turn's context ends. The texts end up as reasons in the history.
 var (
 	errServerStopped = errors.New("server stopped")
 	errTurnLimit     = errors.New("the turn's time limit was reached")
 	errStopRequested = errors.New("stop requested")
+	errWorkspaceFull = errors.New("the workspace's limit was reached")
 )
 
-// Config of a Server. All fields are required but IdleStop and Log.
+// Config of a Server. Required are Store, Workspaces, Sandbox and Workers.
 type Config struct {
 	Store      *storage.Store
 	Workspaces *workspace.Store
@@ -38,6 +44,12 @@ type Config struct {
 	// Drain is how long turns may go on after Run's context ended, until they
 	// are cut off.
 	Drain time.Duration
+	// AllowRead are the paths of the host that agent files may ask to read, with
+	// what lies below them.
+	AllowRead []string
+	// Secrets is where the secrets of agent files are; nil means that there are
+	// none.
+	Secrets *secret.Source
 	// IdleStop is how long a run may be idle before it is stopped; 0 means for
 	// ever.
 	IdleStop time.Duration
@@ -52,6 +64,8 @@ type Server struct {
 	sandbox    sandbox.Runner
 	workers    int
 	drain      time.Duration
+	allowRead  []string
+	secrets    *secret.Source
 	idleStop   time.Duration
 	look       time.Duration
 	log        *zap.Logger
@@ -62,9 +76,13 @@ func New(cfg Config) *Server {
 	if cfg.Log == nil {
 		cfg.Log = zap.NewNop()
 	}
+	if cfg.Secrets == nil {
+		cfg.Secrets = new(secret.Source)
+	}
 	return &Server{
 		store: cfg.Store, workspaces: cfg.Workspaces, sandbox: cfg.Sandbox,
-		workers: cfg.Workers, drain: cfg.Drain, idleStop: cfg.IdleStop, look: lookInterval, log: cfg.Log,
+		workers: cfg.Workers, drain: cfg.Drain, allowRead: cfg.AllowRead, secrets: cfg.Secrets,
+		idleStop: cfg.IdleStop, look: lookInterval, log: cfg.Log,
 	}
 }
 

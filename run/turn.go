@@ -32,6 +32,11 @@ func (s *Server) execute(ctx context.Context, turn *storage.Turn) {
 		defer close(watched)
 		s.watchStop(turnCtx, turn.Claim, stop, log)
 	}()
+	measured := make(chan struct{})
+	go func() {
+		defer close(measured)
+		s.watchWorkspace(turnCtx, turn, stop, log)
+	}()
 	out, err := s.runCommand(turnCtx, turn)
 	var cause error
 	if out.stopped {
@@ -39,6 +44,7 @@ func (s *Server) execute(ctx context.Context, turn *storage.Turn) {
 	}
 	stop(nil)
 	<-watched
+	<-measured
 	if err != nil {
 		log.Error("turn", zap.Error(err))
 		out = outcome{failure: "internal error"}
@@ -66,6 +72,28 @@ func (s *Server) watchStop(ctx context.Context, claim storage.Claim, stop contex
 			return
 		case <-watch.C:
 		case <-look.C:
+		}
+	}
+}
+
+// watchWorkspace ends the turn when its workspace has grown beyond its limit.
+func (s *Server) watchWorkspace(ctx context.Context, turn *storage.Turn, stop context.CancelCauseFunc, log *zap.Logger) {
+	tick := time.NewTicker(measureInterval)
+	defer tick.Stop()
+	limit := turn.Definition.Limits.WorkspaceBytes()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		within, err := s.workspaces.Within(ctx, turn.Run.ID.UUID, limit)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			log.Error("measure the workspace", zap.Error(err))
+		case err == nil && !within:
+			stop(errWorkspaceFull)
+			return
 		}
 	}
 }
@@ -102,6 +130,9 @@ func (s *Server) endTurn(ctx context.Context, turn *storage.Turn, out outcome, c
 		return s.store.FinishTurn(ctx, turn.Claim, out.output, out.events...)
 	case errors.Is(cause, errServerStopped) && turn.Definition.Restart:
 		return s.store.ParkTurn(ctx, turn.Claim, cause.Error(), out.events...)
+	case errors.Is(cause, errWorkspaceFull):
+		reason := fmt.Sprintf("%v (%d bytes)", cause, turn.Definition.Limits.WorkspaceBytes())
+		return s.store.FailTurn(ctx, turn.Claim, reason, out.events...)
 	case errors.Is(cause, errTurnLimit):
 		limit := turn.Definition.Limits.TurnTime()
 		return s.store.FailTurn(ctx, turn.Claim, fmt.Sprintf("%v (%s)", cause, limit), out.events...)

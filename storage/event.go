@@ -32,6 +32,9 @@ const (
 	EventCommandStdout EventKind = "command_stdout"
 	// EventCommandExited reports a command's end; CommandExited.
 	EventCommandExited EventKind = "command_exited"
+	// EventNetworkRefused reports a connection that the agent file does not
+	// allow; NetworkRefused.
+	EventNetworkRefused EventKind = "network_refused"
 	// EventOutputShortened reports output over its limit; OutputShortened.
 	EventOutputShortened EventKind = "output_shortened"
 	// EventOutputNotUTF8 reports bytes replaced by U+FFFD; no data.
@@ -93,6 +96,14 @@ type CommandExited struct {
 type OutputShortened struct {
 	// LeftOut counts the bytes that the transcript does not have.
 	LeftOut int64 `json:"left_out"`
+}
+
+// NetworkRefused is the data of EventNetworkRefused.
+type NetworkRefused struct {
+	Host string `json:"host"`
+	Port uint16 `json:"port,omitempty"`
+	// Reason says why the connection was refused.
+	Reason string `json:"reason"`
 }
 
 // Reason is the data of events that say why.

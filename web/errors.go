@@ -11,6 +11,7 @@ import (
 
 	"agentrun/storage"
 	"agentrun/storage/agentfile"
+	"agentrun/storage/workspace"
 	"agentrun/web/gen"
 )
 
@@ -26,6 +27,8 @@ var problems = []struct {
 	{storage.ErrAgentNotFound, http.StatusNotFound},
 	{storage.ErrKeyNotFound, http.StatusNotFound},
 	{storage.ErrRunNotFound, http.StatusNotFound},
+	{workspace.ErrNoFile, http.StatusNotFound},
+	{workspace.ErrFileRefused, http.StatusNotFound},
 	{storage.ErrRunTerminated, http.StatusConflict},
 	{storage.ErrAgentArchived, http.StatusConflict},
 	{storage.ErrAgentDeleted, http.StatusConflict},
@@ -35,6 +38,7 @@ var problems = []struct {
 	{storage.ErrInvalidPattern, http.StatusUnprocessableEntity},
 	{storage.ErrInvalidExpiry, http.StatusUnprocessableEntity},
 	{agentfile.ErrInvalid, http.StatusUnprocessableEntity},
+	{workspace.ErrInvalidPath, http.StatusUnprocessableEntity},
 	{storage.ErrNoSpace, http.StatusInsufficientStorage},
 	{storage.ErrUnavailable, http.StatusServiceUnavailable},
 	{storage.ErrDamagedRecord, http.StatusBadGateway},

@@ -11,6 +11,7 @@ import (
 
 	"agentrun/storage"
 	"agentrun/storage/storagetest"
+	"agentrun/storage/workspace"
 	"agentrun/web"
 	"agentrun/web/gen"
 )
@@ -19,7 +20,9 @@ import (
 type at struct {
 	t      *testing.T
 	c      *gen.Client
+	url    string
 	store  *storage.Store
+	spaces *workspace.Store
 	caller storage.Caller
 	run    storage.RunID
 	// arrived is told of each request that waits, as it arrives.
@@ -29,7 +32,7 @@ type at struct {
 // withRun returns a management API whose run was created with these inputs.
 func withRun(t *testing.T, cfg web.Config, input ...string) *at {
 	t.Helper()
-	cfg.Store = storagetest.Open(t)
+	cfg.Store, cfg.Workspaces = storagetest.Open(t), storagetest.Workspaces(t)
 	h, err := web.NewManagement(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +51,9 @@ func withRun(t *testing.T, cfg web.Config, input ...string) *at {
 	}
 	caller := storagetest.MustCaller(t, cfg.Store, storagetest.MustApply(t, cfg.Store, storage.DefaultOrg, storagetest.EchoFile))
 	run := storagetest.MustRun(t, cfg.Store, caller, input...)
-	return &at{t: t, c: client, store: cfg.Store, caller: caller, run: run.ID, arrived: arrived}
+	return &at{
+		t: t, c: client, url: server.URL, store: cfg.Store, spaces: cfg.Workspaces, caller: caller, run: run.ID, arrived: arrived,
+	}
 }
 
 func (a *at) claim() storage.Claim {

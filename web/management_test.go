@@ -20,7 +20,7 @@ import (
 func newClient(t *testing.T, providers ...string) (*gen.Client, *storage.Store, string) {
 	t.Helper()
 	store := storagetest.Open(t)
-	h, err := web.NewManagement(web.Config{Store: store, Providers: providers})
+	h, err := web.NewManagement(web.Config{Store: store, Workspaces: storagetest.Workspaces(t), Providers: providers})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,6 +223,7 @@ func TestRefusedRequestsAreProblems(t *testing.T) {
 		{http.MethodDelete, "/api/v1/orgs", "", 405},
 		{http.MethodGet, "/api/v1/runs/nope", "", 422},
 		{http.MethodGet, "/api/v1/runs?limit=0", "", 422},
+		{http.MethodGet, "/api/v1/runs/" + uuid.NewString() + "/files/content", "", 422},
 		{http.MethodPost, "/api/v1/orgs", "{", 422},
 		{http.MethodPost, "/api/v1/orgs", `{"name":""}`, 422},
 		{http.MethodPost, "/api/v1/orgs", `{"name":"` + strings.Repeat("x", 9<<20) + `"}`, 413},

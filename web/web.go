@@ -11,13 +11,15 @@ import (
 	"go.uber.org/zap"
 
 	"agentrun/storage"
+	"agentrun/storage/workspace"
 	"agentrun/web/gen"
 )
 
 // Config of the management API.
 type Config struct {
-	// Store is required.
-	Store *storage.Store
+	// Store and Workspaces are required.
+	Store      *storage.Store
+	Workspaces *workspace.Store
 	// Providers are the names of the model providers that are configured.
 	Providers []string
 	// Quit is closed when the server ends and requests should no longer wait for
@@ -35,13 +37,17 @@ type Config struct {
 // to the data directory, is the authorisation.
 type Management struct {
 	store     *storage.Store
+	spaces    *workspace.Store
 	providers []string
 	quit      <-chan struct{}
 	offline   bool
 	log       *zap.Logger
 }
 
-var _ gen.Handler = (*Management)(nil)
+var (
+	_ gen.Handler    = (*Management)(nil)
+	_ gen.RawHandler = (*Management)(nil)
+)
 
 // NewManagement returns the management API as an HTTP handler.
 func NewManagement(cfg Config) (http.Handler, error) {
@@ -49,9 +55,9 @@ func NewManagement(cfg Config) (http.Handler, error) {
 		cfg.Log = zap.NewNop()
 	}
 	m := &Management{
-		store: cfg.Store, providers: cfg.Providers, quit: cfg.Quit, offline: cfg.Offline, log: cfg.Log,
+		store: cfg.Store, spaces: cfg.Workspaces, providers: cfg.Providers, quit: cfg.Quit, offline: cfg.Offline, log: cfg.Log,
 	}
-	server, err := gen.NewServer(m,
+	server, err := gen.NewServer(m, m,
 		gen.WithErrorHandler(m.refused),
 		gen.WithNotFound(notFound),
 		gen.WithMethodNotAllowed(methodNotAllowed),

@@ -29,14 +29,16 @@ var rooms = map[string]room{
 	".": {},
 
 	"cmd/agentrun": {imports: []string{
-		"gen", "poll", "handler", "web", "web/gen", "run", "run/command", "run/sandbox",
+		"gen", "poll", "handler", "web", "web/gen", "run", "run/command", "run/sandbox", "run/secret",
 		"storage", "storage/agentfile", "storage/kv", "storage/kv/bolt", "storage/workspace",
 	}},
 	"cmd/openapijson": {},
 
 	"handler": {imports: []string{"gen", "storage", "storage/workspace"}},
 	"web":     {imports: []string{"web/gen", "storage", "storage/workspace", "storage/agentfile"}},
-	"run":     {imports: []string{"storage", "storage/workspace", "run/command", "run/sandbox"}},
+	"run": {imports: []string{
+		"storage", "storage/agentfile", "storage/workspace", "run/command", "run/gateway", "run/sandbox", "run/secret",
+	}},
 
 	"poll": {imports: []string{"gen"}},
 
@@ -48,6 +50,8 @@ var rooms = map[string]room{
 	"run/command":             {imports: []string{"run/sandbox"}},
 	"run/sandbox":             {},
 	"run/sandbox/sandboxtest": {imports: []string{"run/sandbox"}, kit: true},
+	"run/gateway":             {},
+	"run/secret":              {},
 
 	"storage":           {imports: []string{"storage/kv", "storage/agentfile"}},
 	"storage/agentfile": {},
@@ -68,7 +72,7 @@ var restricted = map[string][]string{
 	"github.com/ogen-go/ogen":               {"handler", "gen", "poll", "web", "web/gen"},
 	"github.com/santhosh-tekuri/jsonschema": {"handler"},
 	"github.com/go-faster/yaml":             {"storage/agentfile", "cmd/openapijson"},
-	"net/http":                              {"cmd/agentrun", "handler", "gen", "poll", "web", "web/gen"},
+	"net/http":                              {"cmd/agentrun", "handler", "gen", "poll", "run/gateway", "web", "web/gen"},
 	"os/exec":                               {"run/sandbox", "run/sandbox/sandboxtest", "internal/needs"},
 	"testing":                               {"internal/needs", "storage/storagetest", "storage/kv/kvtest", "run/sandbox/sandboxtest"},
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -36,7 +34,7 @@ func withManagement(ctx context.Context, cmd *cli.Command, do func(*gen.Client) 
 		return err
 	}
 	defer func() { err = errors.Join(err, data.close()) }()
-	handler, err := web.NewManagement(web.Config{Store: data.store, Offline: true, Log: log})
+	handler, err := web.NewManagement(web.Config{Store: data.store, Workspaces: data.spaces, Offline: true, Log: log})
 	if err != nil {
 		return err
 	}
@@ -56,31 +54,3 @@ func withClient(transport http.RoundTripper, do func(*gen.Client) error) error {
 	}
 	return err
 }
-
-// inMemory carries requests to a handler without a network.
-type inMemory struct{ handler http.Handler }
-
-// RoundTrip implements http.RoundTripper.
-func (m inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
-	served := r.Clone(r.Context())
-	if served.Body == nil {
-		served.Body = http.NoBody
-	}
-	rec := &recorder{header: http.Header{}, status: http.StatusOK}
-	m.handler.ServeHTTP(rec, served)
-	return &http.Response{
-		StatusCode: rec.status, Status: http.StatusText(rec.status), Proto: r.Proto, Request: r,
-		Header: rec.header, ContentLength: int64(rec.body.Len()), Body: io.NopCloser(&rec.body),
-	}, nil
-}
-
-// recorder is an http.ResponseWriter that keeps the answer.
-type recorder struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (r *recorder) Header() http.Header         { return r.header }
-func (r *recorder) WriteHeader(status int)      { r.status = status }
-func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }

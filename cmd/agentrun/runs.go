@@ -33,6 +33,15 @@ func runsCommand() *cli.Command {
 					Name: "follow", Sources: env("follow"), Usage: "go on with what happens, until the run is terminated",
 				}),
 			}, []string{"RUN"}, onRun(runsEvents)),
+			leaf(&cli.Command{Name: "files", Usage: "list the files in the workspace of a run", Flags: managementFlags()},
+				[]string{"RUN"}, onRun(runsFiles)),
+			leaf(&cli.Command{
+				Name: "download", Usage: "get a file from the workspace of a run",
+				Flags: managementFlags(&cli.StringFlag{
+					Name: "output", Aliases: []string{"o"}, Sources: env("output"), TakesFile: true, Validator: notEmpty,
+					Usage: "the file to write or replace, - for standard output (default, unless that is a terminal)",
+				}),
+			}, []string{"RUN", "PATH"}, onRun(runsDownload)),
 			leaf(&cli.Command{Name: "input", Usage: "give a run more input; - reads it from standard input", Flags: managementFlags()},
 				[]string{"RUN", "TEXT="}, onRun(runsInput)),
 			leaf(&cli.Command{Name: "stop", Usage: "end a run and all its processes for good", Flags: managementFlags()},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"syscall"
@@ -34,6 +35,14 @@ func serveCommand() *cli.Command {
 				Usage: "how long turns may go on after SIGTERM", Validator: atLeast(time.Duration(0)),
 			},
 			sandboxFlag(),
+			&cli.StringSliceFlag{
+				Name: "allow-read", Sources: env("allow-read"), TakesFile: true, Validator: absolute,
+				Usage: "a path of this machine that agent files may ask to read; the variable takes several, with commas",
+			},
+			&cli.StringFlag{
+				Name: "secrets", Sources: env("secrets"), TakesFile: true,
+				Usage: "the directory with the secrets of agent files, one file each (else AGENTRUN_SECRET_NAME)",
+			},
 			&cli.DurationFlag{
 				Name: "idle-stop", Sources: env("idle-stop"), Validator: atLeast(time.Duration(0)),
 				Usage: "stop runs that have been idle for so long, such as 72h (default: never)",
@@ -56,7 +65,8 @@ func serve(ctx context.Context, cmd *cli.Command, _ []string) error {
 	s, err := startServer(ctx, serverConfig{
 		data: cmd.String("data"), listen: cmd.String("listen"), workers: cmd.Int("workers"),
 		drain: cmd.Duration("drain"), idleStop: cmd.Duration("idle-stop"), maxBody: cmd.Int64("max-body"),
-		sandbox: sandbox.Level(cmd.String("sandbox")), log: log,
+		sandbox: sandbox.Level(cmd.String("sandbox")), allowRead: cmd.StringSlice("allow-read"), secrets: cmd.String("secrets"),
+		log: log,
 	})
 	if errors.Is(err, context.Canceled) {
 		return nil // The signal came before anything was served.
@@ -76,6 +86,16 @@ func serve(ctx context.Context, cmd *cli.Command, _ []string) error {
 	log.Info("draining", zap.Duration("at_most", cmd.Duration("drain")))
 	s.stop()
 	return err
+}
+
+// absolute refuses paths that mean something else elsewhere.
+func absolute(paths []string) error {
+	for _, path := range paths {
+		if !filepath.IsAbs(path) || filepath.Clean(path) != path {
+			return misuse(fmt.Sprintf("%q: want an absolute path", path))
+		}
+	}
+	return nil
 }
 
 func sandboxFlag() cli.Flag {

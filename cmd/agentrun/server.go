@@ -15,6 +15,7 @@ import (
 	"agentrun/handler"
 	"agentrun/run"
 	"agentrun/run/sandbox"
+	"agentrun/run/secret"
 	"agentrun/web"
 )
 
@@ -36,7 +37,11 @@ type serverConfig struct {
 	idleStop time.Duration
 	maxBody  int64
 	sandbox  sandbox.Level
-	log      *zap.Logger
+	// allowRead are paths that agent files may ask to read.
+	allowRead []string
+	// secrets is the directory of the secrets, empty for none.
+	secrets string
+	log     *zap.Logger
 }
 
 // server is one running agentrun: the public API and the probes on a TCP
@@ -85,14 +90,21 @@ func startServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.management, err = web.NewManagement(web.Config{Store: s.data.store, Quit: s.quit, Log: cfg.log}); err != nil {
+	s.management, err = web.NewManagement(web.Config{
+		Store: s.data.store, Workspaces: s.data.spaces, Quit: s.quit, Log: cfg.log,
+	})
+	if err != nil {
 		return nil, err
 	}
 	runner, err := sandbox.Open(ctx, sandbox.Options{Level: cfg.sandbox, Data: s.data.path})
 	if err != nil {
 		return nil, errors.Errorf("%w; 'agentrun doctor' tells more", err)
 	}
-	s.execute(ctx, runner)
+	secrets, err := secret.Open(cfg.secrets, os.Environ())
+	if err != nil {
+		return nil, err
+	}
+	s.execute(ctx, runner, secrets)
 	s.publicHTTP = s.serve(s.public, s.route(public))
 	s.socketHTTP = s.serve(s.socket, s.management)
 	s.ready.Store(true)
@@ -100,11 +112,12 @@ func startServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 }
 
 // execute starts the execution of runs.
-func (s *server) execute(ctx context.Context, runner sandbox.Runner) {
+func (s *server) execute(ctx context.Context, runner sandbox.Runner, secrets *secret.Source) {
 	s.sandbox = runner
 	runs := run.New(run.Config{
 		Store: s.data.store, Workspaces: s.data.spaces, Sandbox: runner,
-		Workers: s.cfg.workers, Drain: s.cfg.drain, IdleStop: s.cfg.idleStop, Log: s.cfg.log,
+		Workers: s.cfg.workers, Drain: s.cfg.drain, IdleStop: s.cfg.idleStop,
+		AllowRead: s.cfg.allowRead, Secrets: secrets, Log: s.cfg.log,
 	})
 	runCtx, cancel := context.WithCancel(ctx)
 	s.stopRuns = cancel

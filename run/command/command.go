@@ -5,8 +5,11 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"time"
 
@@ -34,6 +37,16 @@ type Turn struct {
 	Dir string
 	// Input becomes standard input, nothing added.
 	Input string
+	// MaxOutput is how much of standard output is kept, in bytes; 0 means
+	// MaxOutput.
+	MaxOutput int
+	// Mask, if not nil, stands in front of what the program writes: what it
+	// passes on to w is kept. It is closed when the program is over.
+	Mask func(w io.Writer) io.WriteCloser
+	// Limits, Read and Proxy are those of the sandbox's command.
+	Limits sandbox.Limits
+	Read   []string
+	Proxy  func(net.Listener)
 }
 
 // Result is what a program did.
@@ -55,6 +68,20 @@ type Result struct {
 // stopped is the Failure of a program that did not end by itself.
 const stopped = "command was stopped"
 
+// masked returns what passes on to a capture.
+func (t Turn) masked(c *capture) io.WriteCloser {
+	if t.Mask == nil {
+		return unmasked{c}
+	}
+	return t.Mask(c)
+}
+
+// unmasked is a capture that has nothing to close.
+type unmasked struct{ *capture }
+
+// Close implements io.Closer.
+func (unmasked) Close() error { return nil }
+
 // Run runs the program and waits for its end. When ctx ends first, the program
 // is ended, or not even started, and Exit.Stopped is true; the caller knows why
 // ctx ended.
@@ -62,11 +89,15 @@ func Run(ctx context.Context, runner sandbox.Runner, t Turn) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{Exit: sandbox.Exit{Stopped: true}, Failure: stopped}, nil //nolint:nilerr // The caller knows.
 	}
-	stdout, stderr := newCapture(MaxOutput), newCapture(MaxStderr)
+	stdout, stderr := newCapture(cmp.Or(t.MaxOutput, MaxOutput)), newCapture(MaxStderr)
+	toStdout, toStderr := t.masked(stdout), t.masked(stderr)
 	begun := time.Now()
 	exit, err := runner.Run(ctx, sandbox.Command{
-		Args: t.Args, Dir: t.Dir, Env: t.Env, Stdin: strings.NewReader(t.Input), Stdout: stdout, Stderr: stderr,
+		Args: t.Args, Dir: t.Dir, Env: t.Env, Stdin: strings.NewReader(t.Input), Stdout: toStdout, Stderr: toStderr,
+		Limits: t.Limits, Read: t.Read, Proxy: t.Proxy,
 	})
+	// What they held back is passed on; a capture takes everything.
+	_, _ = toStdout.Close(), toStderr.Close()
 	result := Result{
 		Output: stdout.text(), Stderr: stderr.text(),
 		Started: err == nil, Exit: exit, Took: time.Since(begun),

@@ -17,6 +17,24 @@ var (
 	// ErrNoSpace says that the disk, or the quota on it, is full. Any method
 	// that writes may return it. It works again once there is space.
 	ErrNoSpace = errors.New("no space left for workspaces")
+
+	// ErrInvalidPath says that OpenFile was given what can be no file's path
+	// below a run's folder. Nothing was looked at.
+	ErrInvalidPath = errors.New("invalid path")
+
+	// ErrNoFile says that there is nothing of that name in the run's folder,
+	// or that the run has no folder.
+	ErrNoFile = errors.New("no such file")
+
+	// ErrFileRefused says that what has the name is not handed out: it is no
+	// regular file, has other names as well, lies behind a symbolic link, may
+	// not be read, or was replaced at that moment. The text says which.
+	ErrFileRefused = errors.New("file refused")
+
+	// ErrCutShort is what reading a file ends with that cannot be read to the
+	// size that it had when it was opened: a program made it shorter since, or
+	// the disk failed.
+	ErrCutShort = errors.New("file cut short")
 )
 
 // wrap names the run that err is about and makes a full disk recognisable. The

@@ -1,6 +1,7 @@
 // Package workspace is the half of the data directory that is not the
-// database: each run's folder, the safe names of the files in it, and the
-// crash-safe way in for files that come with a run.
+// database: each run's folder, the safe names of the files in it, the
+// crash-safe way in for files that come with a run, and the safe way out for
+// what its programs left.
 //
 //	workspaces/
 //	  ID          a run's folder, complete and durable
@@ -10,8 +11,8 @@
 //
 // What lies in a folder was written by programs that nobody vouches for. So
 // every access goes through os.Root, no symbolic link of a workspace is ever
-// followed, and nothing in one is opened but directories and the files that
-// this package made itself.
+// followed, and nothing in one is opened but directories, the files that this
+// package makes itself, and, to read them, regular files with no other name.
 //
 // The package imports nothing of agentrun. It does not know which runs there
 // are, who may see them or what runs in them: callers bring IDs, and the rows

@@ -161,6 +161,8 @@ func TestClosedStore(t *testing.T) {
 	wantErr(t, "commit", d.Commit(), fs.ErrClosed)
 	wantErr(t, "ensure", s.Ensure(run), fs.ErrClosed)
 	wantErr(t, "discard", s.Discard(run), fs.ErrClosed)
+	wantErr(t, "list", second(s.List(run)), fs.ErrClosed)
+	wantErr(t, "open a file", second(s.OpenFile(run, "a")), fs.ErrClosed)
 	_, err = s.Recover(func(uuid.UUID) (bool, error) { return true, nil })
 	wantErr(t, "recover", err, fs.ErrClosed)
 }

@@ -73,6 +73,14 @@ type Invoker interface {
 	//
 	// POST /api/v1/keys/{key}/disable
 	DisableKey(ctx context.Context, params DisableKeyParams) (*Key, error)
+	// DownloadFile invokes downloadFile operation.
+	//
+	// The bytes of a regular file with only one name. The answer has as many bytes as the file had when it
+	// was opened: what is appended meanwhile is not sent, and when the file becomes shorter, the
+	// connection breaks off before the announced length.
+	//
+	// GET /api/v1/runs/{run}/files/content
+	DownloadFile(ctx context.Context, params DownloadFileParams) (DownloadFileRes, error)
 	// EnableKey invokes enableKey operation.
 	//
 	// The key is accepted again.
@@ -123,6 +131,13 @@ type Invoker interface {
 	//
 	// GET /api/v1/runs/{run}/events
 	ListEvents(ctx context.Context, params ListEventsParams) (*EventPage, error)
+	// ListFiles invokes listFiles operation.
+	//
+	// The regular files in the run's workspace, as they are at this moment: also while a turn changes
+	// them, and after the run's end. Symbolic links are not followed. A deleted run has no files.
+	//
+	// GET /api/v1/runs/{run}/files
+	ListFiles(ctx context.Context, params ListFilesParams) (*FileList, error)
 	// ListKeys invokes listKeys operation.
 	//
 	// All keys of the agent, oldest first, without their secrets.
@@ -689,6 +704,79 @@ func (c *Client) sendDisableKey(ctx context.Context, params DisableKeyParams) (r
 	return result, nil
 }
 
+// DownloadFile invokes downloadFile operation.
+//
+// The bytes of a regular file with only one name. The answer has as many bytes as the file had when it
+// was opened: what is appended meanwhile is not sent, and when the file becomes shorter, the
+// connection breaks off before the announced length.
+//
+// GET /api/v1/runs/{run}/files/content
+func (c *Client) DownloadFile(ctx context.Context, params DownloadFileParams) (DownloadFileRes, error) {
+	res, err := c.sendDownloadFile(ctx, params)
+	return res, err
+}
+
+func (c *Client) sendDownloadFile(ctx context.Context, params DownloadFileParams) (res DownloadFileRes, err error) {
+
+	u := uri.Clone(c.requestURL(ctx))
+	var pathParts [3]string
+	pathParts[0] = "/api/v1/runs/"
+	{
+		// Encode "run" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "run",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.UUIDToString(params.Run))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[1] = encoded
+	}
+	pathParts[2] = "/files/content"
+	uri.AddPathParts(u, pathParts[:]...)
+
+	q := uri.NewQueryEncoder()
+	{
+		// Encode "path" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "path",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			return e.EncodeValue(conv.StringToString(params.Path))
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	u.RawQuery = q.Values().Encode()
+
+	r, err := ht.NewRequest(ctx, "GET", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+
+	resp, err := c.cfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+
+	result, err := decodeDownloadFileResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
 // EnableKey invokes enableKey operation.
 //
 // The key is accepted again.
@@ -1215,6 +1303,69 @@ func (c *Client) sendListEvents(ctx context.Context, params ListEventsParams) (r
 	}()
 
 	result, err := decodeListEventsResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
+// ListFiles invokes listFiles operation.
+//
+// The regular files in the run's workspace, as they are at this moment: also while a turn changes
+// them, and after the run's end. Symbolic links are not followed. A deleted run has no files.
+//
+// GET /api/v1/runs/{run}/files
+func (c *Client) ListFiles(ctx context.Context, params ListFilesParams) (*FileList, error) {
+	res, err := c.sendListFiles(ctx, params)
+	return res, err
+}
+
+func (c *Client) sendListFiles(ctx context.Context, params ListFilesParams) (res *FileList, err error) {
+
+	u := uri.Clone(c.requestURL(ctx))
+	var pathParts [3]string
+	pathParts[0] = "/api/v1/runs/"
+	{
+		// Encode "run" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "run",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.UUIDToString(params.Run))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[1] = encoded
+	}
+	pathParts[2] = "/files"
+	uri.AddPathParts(u, pathParts[:]...)
+
+	r, err := ht.NewRequest(ctx, "GET", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+
+	resp, err := c.cfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	result, err := decodeListFilesResponse(resp)
 	if err != nil {
 		return res, errors.Wrap(err, "decode response")
 	}

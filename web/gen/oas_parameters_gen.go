@@ -494,6 +494,118 @@ func decodeDisableKeyParams(args [1]string, argsEscaped bool, r *http.Request) (
 	return params, nil
 }
 
+// DownloadFileParams is parameters of downloadFile operation.
+type DownloadFileParams struct {
+	// The path of the file, as it was listed.
+	Path string
+	// ID of a run.
+	Run uuid.UUID
+}
+
+func unpackDownloadFileParams(packed middleware.Parameters) (params DownloadFileParams) {
+	{
+		key := middleware.ParameterKey{
+			Name: "path",
+			In:   "query",
+		}
+		params.Path = packed[key].(string)
+	}
+	{
+		key := middleware.ParameterKey{
+			Name: "run",
+			In:   "path",
+		}
+		params.Run = packed[key].(uuid.UUID)
+	}
+	return params
+}
+
+func decodeDownloadFileParams(args [1]string, argsEscaped bool, r *http.Request) (params DownloadFileParams, _ error) {
+	q := uri.NewQueryDecoder(r.URL.Query())
+	// Decode query: path.
+	if err := func() error {
+		cfg := uri.QueryParameterDecodingConfig{
+			Name:    "path",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.HasParam(cfg); err == nil {
+			if err := q.DecodeParam(cfg, func(d uri.Decoder) error {
+				val, err := d.DecodeValue()
+				if err != nil {
+					return err
+				}
+
+				c, err := conv.ToString(val)
+				if err != nil {
+					return err
+				}
+
+				params.Path = c
+				return nil
+			}); err != nil {
+				return err
+			}
+		} else {
+			return err
+		}
+		return nil
+	}(); err != nil {
+		return params, &ogenerrors.DecodeParamError{
+			Name: "path",
+			In:   "query",
+			Err:  err,
+		}
+	}
+	// Decode path: run.
+	if err := func() error {
+		param := args[0]
+		if argsEscaped {
+			unescaped, err := url.PathUnescape(args[0])
+			if err != nil {
+				return errors.Wrap(err, "unescape path")
+			}
+			param = unescaped
+		}
+		if len(param) > 0 {
+			d := uri.NewPathDecoder(uri.PathDecoderConfig{
+				Param:   "run",
+				Value:   param,
+				Style:   uri.PathStyleSimple,
+				Explode: false,
+			})
+
+			if err := func() error {
+				val, err := d.DecodeValue()
+				if err != nil {
+					return err
+				}
+
+				c, err := conv.ToUUID(val)
+				if err != nil {
+					return err
+				}
+
+				params.Run = c
+				return nil
+			}(); err != nil {
+				return err
+			}
+		} else {
+			return validate.ErrFieldRequired
+		}
+		return nil
+	}(); err != nil {
+		return params, &ogenerrors.DecodeParamError{
+			Name: "run",
+			In:   "path",
+			Err:  err,
+		}
+	}
+	return params, nil
+}
+
 // EnableKeyParams is parameters of enableKey operation.
 type EnableKeyParams struct {
 	// ID of a key.
@@ -1155,6 +1267,72 @@ func decodeListEventsParams(args [1]string, argsEscaped bool, r *http.Request) (
 			Err:  err,
 		}
 	}
+	// Decode path: run.
+	if err := func() error {
+		param := args[0]
+		if argsEscaped {
+			unescaped, err := url.PathUnescape(args[0])
+			if err != nil {
+				return errors.Wrap(err, "unescape path")
+			}
+			param = unescaped
+		}
+		if len(param) > 0 {
+			d := uri.NewPathDecoder(uri.PathDecoderConfig{
+				Param:   "run",
+				Value:   param,
+				Style:   uri.PathStyleSimple,
+				Explode: false,
+			})
+
+			if err := func() error {
+				val, err := d.DecodeValue()
+				if err != nil {
+					return err
+				}
+
+				c, err := conv.ToUUID(val)
+				if err != nil {
+					return err
+				}
+
+				params.Run = c
+				return nil
+			}(); err != nil {
+				return err
+			}
+		} else {
+			return validate.ErrFieldRequired
+		}
+		return nil
+	}(); err != nil {
+		return params, &ogenerrors.DecodeParamError{
+			Name: "run",
+			In:   "path",
+			Err:  err,
+		}
+	}
+	return params, nil
+}
+
+// ListFilesParams is parameters of listFiles operation.
+type ListFilesParams struct {
+	// ID of a run.
+	Run uuid.UUID
+}
+
+func unpackListFilesParams(packed middleware.Parameters) (params ListFilesParams) {
+	{
+		key := middleware.ParameterKey{
+			Name: "run",
+			In:   "path",
+		}
+		params.Run = packed[key].(uuid.UUID)
+	}
+	return params
+}
+
+func decodeListFilesParams(args [1]string, argsEscaped bool, r *http.Request) (params ListFilesParams, _ error) {
 	// Decode path: run.
 	if err := func() error {
 		param := args[0]

@@ -114,6 +114,13 @@ func encodeDisableKeyResponse(response *Key, w http.ResponseWriter) error {
 	return nil
 }
 
+func encodeDownloadFileResponse(response DownloadFileRes, w http.ResponseWriter) error {
+	switch response := response.(type) {
+	default:
+		return errors.Errorf("unexpected response type: %T", response)
+	}
+}
+
 func encodeEnableKeyResponse(response *Key, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
@@ -210,6 +217,19 @@ func encodeListAgentsResponse(response []Agent, w http.ResponseWriter) error {
 }
 
 func encodeListEventsResponse(response *EventPage, w http.ResponseWriter) error {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(200)
+
+	e := new(jx.Encoder)
+	response.Encode(e)
+	if _, err := e.WriteTo(w); err != nil {
+		return errors.Wrap(err, "write")
+	}
+
+	return nil
+}
+
+func encodeListFilesResponse(response *FileList, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 

@@ -4,6 +4,8 @@ package gen
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"time"
 
 	"github.com/go-faster/errors"
@@ -317,6 +319,74 @@ func (s *CreatedKey) SetExpiresAt(val OptDateTime) {
 	s.ExpiresAt = val
 }
 
+type DownloadFileOK struct {
+	Data io.Reader
+}
+
+// Read reads data from the Data reader.
+//
+// Kept to satisfy the io.Reader interface.
+func (s DownloadFileOK) Read(p []byte) (n int, err error) {
+	if s.Data == nil {
+		return 0, io.EOF
+	}
+	return s.Data.Read(p)
+}
+
+// DownloadFileOKHeaders wraps DownloadFileOK with response headers.
+type DownloadFileOKHeaders struct {
+	ContentDisposition  string
+	XContentTypeOptions string
+	Response            DownloadFileOK
+}
+
+// GetContentDisposition returns the value of ContentDisposition.
+func (s *DownloadFileOKHeaders) GetContentDisposition() string {
+	return s.ContentDisposition
+}
+
+// GetXContentTypeOptions returns the value of XContentTypeOptions.
+func (s *DownloadFileOKHeaders) GetXContentTypeOptions() string {
+	return s.XContentTypeOptions
+}
+
+// GetResponse returns the value of Response.
+func (s *DownloadFileOKHeaders) GetResponse() DownloadFileOK {
+	return s.Response
+}
+
+// SetContentDisposition sets the value of ContentDisposition.
+func (s *DownloadFileOKHeaders) SetContentDisposition(val string) {
+	s.ContentDisposition = val
+}
+
+// SetXContentTypeOptions sets the value of XContentTypeOptions.
+func (s *DownloadFileOKHeaders) SetXContentTypeOptions(val string) {
+	s.XContentTypeOptions = val
+}
+
+// SetResponse sets the value of Response.
+func (s *DownloadFileOKHeaders) SetResponse(val DownloadFileOK) {
+	s.Response = val
+}
+
+// DownloadFileOKRawApplicationOctetStream represents raw HTTP response for DownloadFile application/octet-stream.
+type DownloadFileOKRawApplicationOctetStream struct {
+	Response *http.Response `json:"-"`
+}
+
+// GetResponse returns the value of Response.
+func (s *DownloadFileOKRawApplicationOctetStream) GetResponse() *http.Response {
+	return s.Response
+}
+
+// SetResponse sets the value of Response.
+func (s *DownloadFileOKRawApplicationOctetStream) SetResponse(val *http.Response) {
+	s.Response = val
+}
+
+func (*DownloadFileOKRawApplicationOctetStream) downloadFileRes() {}
+
 // One entry of a run's history.
 // Ref: #/components/schemas/Event
 type Event struct {
@@ -462,6 +532,90 @@ func (s *Fault) SetField(val string) {
 // SetProblem sets the value of Problem.
 func (s *Fault) SetProblem(val string) {
 	s.Problem = val
+}
+
+// A file of a run.
+// Ref: #/components/schemas/File
+type File struct {
+	// Its path in the workspace, with slashes. U+FFFD stands for bytes that are not UTF-8; such a file
+	// cannot be downloaded.
+	Path string `json:"path"`
+	// How many bytes it has.
+	Size int64 `json:"size"`
+	// When it was last written.
+	ModifiedAt time.Time `json:"modified_at"`
+}
+
+// GetPath returns the value of Path.
+func (s *File) GetPath() string {
+	return s.Path
+}
+
+// GetSize returns the value of Size.
+func (s *File) GetSize() int64 {
+	return s.Size
+}
+
+// GetModifiedAt returns the value of ModifiedAt.
+func (s *File) GetModifiedAt() time.Time {
+	return s.ModifiedAt
+}
+
+// SetPath sets the value of Path.
+func (s *File) SetPath(val string) {
+	s.Path = val
+}
+
+// SetSize sets the value of Size.
+func (s *File) SetSize(val int64) {
+	s.Size = val
+}
+
+// SetModifiedAt sets the value of ModifiedAt.
+func (s *File) SetModifiedAt(val time.Time) {
+	s.ModifiedAt = val
+}
+
+// The files of a run.
+// Ref: #/components/schemas/FileList
+type FileList struct {
+	// The files, sorted by their paths; at most 10,000.
+	Files []File `json:"files"`
+	// Whether there may be more, which are too many or lie deeper than 64 directories.
+	More bool `json:"more"`
+	// How many names are left out that are no file to download: symbolic links, files with several names
+	// (hard links), named pipes, sockets, devices, and what the server may not read.
+	Skipped int `json:"skipped"`
+}
+
+// GetFiles returns the value of Files.
+func (s *FileList) GetFiles() []File {
+	return s.Files
+}
+
+// GetMore returns the value of More.
+func (s *FileList) GetMore() bool {
+	return s.More
+}
+
+// GetSkipped returns the value of Skipped.
+func (s *FileList) GetSkipped() int {
+	return s.Skipped
+}
+
+// SetFiles sets the value of Files.
+func (s *FileList) SetFiles(val []File) {
+	s.Files = val
+}
+
+// SetMore sets the value of More.
+func (s *FileList) SetMore(val bool) {
+	s.More = val
+}
+
+// SetSkipped sets the value of Skipped.
+func (s *FileList) SetSkipped(val int) {
+	s.Skipped = val
 }
 
 type GiveInputReq struct {

@@ -4,6 +4,7 @@ package gen
 
 import (
 	"context"
+	"net/http"
 )
 
 // Handler handles operations described by OpenAPI v3 specification.
@@ -110,6 +111,13 @@ type Handler interface {
 	//
 	// GET /api/v1/runs/{run}/events
 	ListEvents(ctx context.Context, params ListEventsParams) (*EventPage, error)
+	// ListFiles implements listFiles operation.
+	//
+	// The regular files in the run's workspace, as they are at this moment: also while a turn changes
+	// them, and after the run's end. Symbolic links are not followed. A deleted run has no files.
+	//
+	// GET /api/v1/runs/{run}/files
+	ListFiles(ctx context.Context, params ListFilesParams) (*FileList, error)
 	// ListKeys implements listKeys operation.
 	//
 	// All keys of the agent, oldest first, without their secrets.
@@ -153,21 +161,35 @@ type Handler interface {
 	NewError(ctx context.Context, err error) *ProblemStatusCode
 }
 
+// RawHandler handles raw response operations described by OpenAPI v3 specification.
+type RawHandler interface {
+	// DownloadFile implements downloadFile operation.
+	//
+	// The bytes of a regular file with only one name. The answer has as many bytes as the file had when it
+	// was opened: what is appended meanwhile is not sent, and when the file becomes shorter, the
+	// connection breaks off before the announced length.
+	//
+	// GET /api/v1/runs/{run}/files/content
+	DownloadFile(ctx context.Context, params DownloadFileParams, w http.ResponseWriter) error
+}
+
 // Server implements http server based on OpenAPI v3 specification and
 // calls Handler to handle requests.
 type Server struct {
-	h Handler
+	h  Handler
+	rh RawHandler
 	baseServer
 }
 
 // NewServer creates new Server.
-func NewServer(h Handler, opts ...ServerOption) (*Server, error) {
+func NewServer(h Handler, rh RawHandler, opts ...ServerOption) (*Server, error) {
 	s, err := newServerConfig(opts...).baseServer()
 	if err != nil {
 		return nil, err
 	}
 	return &Server{
 		h:          h,
+		rh:         rh,
 		baseServer: s,
 	}, nil
 }

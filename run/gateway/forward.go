@@ -1,0 +1,74 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-faster/errors"
+)
+
+// continueLimit is how long a server may take to ask for a body that a client
+// holds back (Expect: 100-continue).
+const continueLimit = time.Second
+
+// errSecondDial cannot happen: one request, one connection.
+var errSecondDial = errors.New("a second connection for one request")
+
+// errSwitched says that a server changed the protocol unasked.
+var errSwitched = errors.New("the protocol was changed")
+
+// forward sends one plain request over a connection of its own, and its answer
+// back.
+func forward(w http.ResponseWriter, r *http.Request, t target, out *flow) {
+	proxy := httputil.ReverseProxy{
+		Rewrite: func(p *httputil.ProxyRequest) {
+			// The query as it came: ReverseProxy has cleaned that of Out.
+			u := *p.In.URL
+			u.Host = t.authority()
+			p.Out.URL, p.Out.Host = &u, u.Host
+			for _, name := range []string{"Connection", "Upgrade"} { // put back by ReverseProxy
+				p.Out.Header.Del(name)
+			}
+		},
+		Transport:     transport(out),
+		FlushInterval: -1, // at once: the answer may be a stream of events
+		ModifyResponse: func(answer *http.Response) error {
+			if answer.StatusCode == http.StatusSwitchingProtocols {
+				return errSwitched
+			}
+			// net/http would add these to an answer that has none.
+			w.Header()["Date"], w.Header()["Content-Type"] = nil, nil
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
+			answer(w, refuse(http.StatusBadGateway, fmt.Sprintf("%s gave no usable answer", t.host())))
+		},
+		ErrorLog: log.New(io.Discard, "", 0), // broken connections, which are not ours
+	}
+	proxy.ServeHTTP(w, r)
+}
+
+// transport is HTTP over one connection that is there already. It takes no
+// proxy from the environment, and adds no header of its own.
+func transport(out *flow) *http.Transport {
+	var used atomic.Bool
+	return &http.Transport{
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			if used.Swap(true) {
+				return nil, errSecondDial
+			}
+			return out, nil
+		},
+		DisableKeepAlives:      true,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: MaxAnswerHeaderBytes,
+		ExpectContinueTimeout:  continueLimit,
+	}
+}
