@@ -27,7 +27,7 @@ func (s *Server) runCommand(ctx context.Context, turn *storage.Turn) (outcome, e
 	}
 	secrets, err := s.secrets.Lookup(def.Secrets)
 	if err != nil {
-		return outcome{failure: err.Error()}, nil //nolint:nilerr // It is for the agent's owner.
+		return outcome{failure: err.Error()}, nil // It is for the agent's owner.
 	}
 	id := turn.Run.ID.UUID
 	if err := s.workspaces.Ensure(id); err != nil {
@@ -38,7 +38,7 @@ func (s *Server) runCommand(ctx context.Context, turn *storage.Turn) (outcome, e
 	}
 	way, err := openWay(def.Network.Allow, s.log)
 	if err != nil {
-		return outcome{failure: err.Error()}, nil //nolint:nilerr // It is for the agent's owner.
+		return outcome{failure: err.Error()}, nil // It is for the agent's owner.
 	}
 	defer way.close()
 	dir := s.workspaces.Path(id)

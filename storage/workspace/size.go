@@ -21,9 +21,12 @@ const blockSize = 512
 // many bytes. A run without a folder takes nothing. Files may come and go
 // meanwhile. It stops counting as soon as it knows, or ctx ends.
 func (s *Store) Within(ctx context.Context, run uuid.UUID, bytes int64) (bool, error) {
-	folder, err := s.root.OpenRoot(run.String())
+	folder, err := enter(s.root, run.String())
+	if errors.Is(err, ErrNoFile) {
+		return true, nil
+	}
 	if err != nil {
-		return true, wrap(run, unlessAbsent(err))
+		return true, wrap(run, err)
 	}
 	defer folder.Close()
 	m := &meter{ctx: ctx, left: bytes}
@@ -59,7 +62,7 @@ func (m *meter) measure(dir *os.Root, depth int) error {
 			}
 		}
 		if readErr != nil {
-			return nil //nolint:nilerr // The end, or a directory that went meanwhile.
+			return nil // The end, or a directory that went meanwhile.
 		}
 	}
 }
@@ -69,7 +72,7 @@ func (m *meter) measure(dir *os.Root, depth int) error {
 func (m *meter) add(dir *os.Root, name string, depth int) error {
 	info, err := dir.Lstat(name)
 	if err != nil {
-		return nil //nolint:nilerr // It is gone.
+		return nil // It is gone.
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		m.left -= stat.Blocks * blockSize
@@ -80,9 +83,9 @@ func (m *meter) add(dir *os.Root, name string, depth int) error {
 	if !info.IsDir() {
 		return nil
 	}
-	child, err := dir.OpenRoot(name)
+	child, err := reach(dir, name, info)
 	if err != nil {
-		return nil //nolint:nilerr // It is gone, or closed.
+		return nil // It is gone, closed, or something else by now.
 	}
 	defer child.Close()
 	return m.measure(child, depth+1)
