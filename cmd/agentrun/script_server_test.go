@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"agentrun/run/sandbox/sandboxtest"
 )
 
 // background is the server of a script, of which there is one at a time.
@@ -71,6 +73,7 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	if data := ts.Getenv("AGENTRUN_DATA"); data != "" {
 		cmd.Env = append(cmd.Env, "AGENTRUN_DATA="+data)
 	}
+	cmd.Env = append(cmd.Env, sandboxtest.HostVariable+"="+ts.Getenv(sandboxtest.HostVariable))
 	stderr, err := cmd.StderrPipe()
 	ts.Check(err)
 	ts.Check(cmd.Start())

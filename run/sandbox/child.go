@@ -58,6 +58,9 @@ type child struct {
 	control *os.File
 	spec    spec
 	command int // process ID
+
+	terminate, ended chan os.Signal
+	orphaned         chan struct{}
 }
 
 // reportOf tells what the agent's owner did wrong from what we did.
@@ -82,8 +85,9 @@ func (c *child) run() int {
 		return exitOrphaned
 	}
 	// Asked to end before there is a command, it ends.
-	terminate := make(chan os.Signal, 1)
-	signal.Notify(terminate, unix.SIGTERM)
+	c.terminate, c.ended, c.orphaned = make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(c.terminate, unix.SIGTERM)
+	signal.Notify(c.ended, unix.SIGCHLD)
 	go c.watch()
 	if err := c.confine(); err != nil {
 		_ = send(c.control, report{Broken: err.Error()})
@@ -93,14 +97,7 @@ func (c *child) run() int {
 		_ = send(c.control, reportOf(err))
 		return exitBroken
 	}
-	go func() {
-		for range terminate {
-			c.signalAll(unix.SIGTERM)
-			// A stopped process acts on a signal only once it goes on.
-			c.signalAll(unix.SIGCONT)
-		}
-	}()
-	status, err := c.reap()
+	status, err := c.attend()
 	if err != nil {
 		_ = send(c.control, report{Broken: "wait: " + err.Error()})
 		return exitBroken
@@ -110,14 +107,18 @@ func (c *child) run() int {
 	return exitReported
 }
 
-// watch ends everything when the server has gone, or wants it to.
+// watch sees to the end of everything when the server has gone, or wants it.
 func (c *child) watch() {
 	buf := make([]byte, 1)
 	for {
-		if _, err := c.control.Read(buf); err != nil {
-			c.endAll()
-			exitNow(exitOrphaned)
+		if _, err := c.control.Read(buf); err == nil {
+			continue
 		}
+		if c.spec.Level == Full {
+			exitNow(exitOrphaned) // A PID namespace ends with its first process.
+		}
+		close(c.orphaned)
+		return
 	}
 }
 
@@ -258,36 +259,56 @@ func (c *child) fork() (int, error) {
 	return pid, nil
 }
 
-// reap waits for whatever ends, until the command does.
-func (c *child) reap() (syscall.WaitStatus, error) {
+// attend waits until the command has ended, and does meanwhile what it is told.
+// It signals from this thread only: at the level landlock it is this one that
+// can signal nobody else.
+func (c *child) attend() (syscall.WaitStatus, error) {
+	orphaned := c.orphaned
 	for {
-		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, 0, nil)
-		switch {
-		case errors.Is(err, unix.EINTR):
-		case err != nil:
-			return 0, err
-		case pid == c.command:
-			return status, nil
+		if status, ended, err := c.reap(); ended || err != nil {
+			return status, err
+		}
+		select {
+		case <-c.ended:
+		case <-c.terminate:
+			c.signalAll(unix.SIGTERM)
+			// A stopped process acts on a signal only once it goes on.
+			c.signalAll(unix.SIGCONT)
+		case <-orphaned:
+			c.signalAll(unix.SIGKILL)
+			orphaned = nil
 		}
 	}
 }
 
-// signalAll signals the command and all that came of it.
-func (c *child) signalAll(sig unix.Signal) {
-	if c.spec.Level == Full {
-		_ = unix.Kill(-1, sig) // everything in its PID namespace but this process
-		return
-	}
-	for _, pid := range descendants() {
-		_ = unix.Kill(pid, sig)
+// reap takes leave of what has ended, and says whether the command has.
+func (c *child) reap() (status syscall.WaitStatus, ended bool, err error) {
+	for {
+		pid, err := syscall.Wait4(-1, &status, unix.WNOHANG, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil || pid == 0:
+			return 0, false, err
+		case pid == c.command:
+			return status, true, nil
+		}
 	}
 }
+
+// signalAll signals the command and all that came of it: whatever this process
+// may signal but itself. That is everything in its PID namespace, or in its
+// Landlock domain. The kernel lets no process fork meanwhile that gets the
+// signal, so that none is missed.
+func (c *child) signalAll(sig unix.Signal) { _ = unix.Kill(-1, sig) }
 
 // endAll ends the command and all that came of it, and returns when nothing is
 // left. A PID namespace ends with its first process, by itself.
 func (c *child) endAll() {
-	if c.spec.Level != Full {
-		endDescendants()
+	for c.spec.Level != Full {
+		c.signalAll(unix.SIGKILL)
+		// Whatever comes of this process has an ancestor that is its child.
+		if _, err := syscall.Wait4(-1, nil, 0, nil); errors.Is(err, unix.ECHILD) {
+			return
+		}
 	}
 }

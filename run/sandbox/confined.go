@@ -67,7 +67,17 @@ func (c *Confined) run(ctx context.Context, cmd Command) (Exit, error) {
 	if err != nil {
 		return Exit{}, errors.Wrap(err, cmd.Args[0])
 	}
-	control, theirs, err := controlPair()
+	// Whoever opens /dev/stdout opens the pipe anew, by its owner's rights.
+	for _, f := range streams.theirs {
+		if err == nil && os.Geteuid() == 0 {
+			err = f.Chown(c.owner, c.owner)
+		}
+	}
+	var control *net.UnixConn
+	var theirs *os.File
+	if err == nil {
+		control, theirs, err = controlPair()
+	}
 	if err != nil {
 		streams.closeTheirs()
 		streams.finish(0)

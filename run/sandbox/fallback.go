@@ -1,20 +1,21 @@
 package sandbox
 
 import (
-	"bytes"
 	"io"
 	"os"
 	"runtime"
 	"strings"
 	"syscall"
+	"unsafe"
 
 	"github.com/go-faster/errors"
 	"golang.org/x/sys/unix"
 )
 
-// The level landlock does without namespaces. Its first process is not confined
-// itself: it watches the command and all that comes of it, which cannot signal
-// it, and ends them. A second process confines itself and becomes the command.
+// The level landlock does without namespaces. Its first process watches the
+// command and all that comes of it, and ends them. It is confined itself in one
+// thing only: it can signal nobody else. A second process confines itself once
+// more, so that it cannot signal the first one, and becomes the command.
 
 // adopt makes this process the one that inherits whatever of the command loses
 // its parent, and the user that the command runs as.
@@ -32,10 +33,31 @@ func (c *child) adopt() error {
 	if err := unix.Chdir(c.spec.Dir); err != nil {
 		return errors.Wrap(err, "workspace")
 	}
-	if os.Geteuid() == c.spec.UID {
-		return nil
+	if os.Geteuid() != c.spec.UID {
+		if err := become(&c.spec); err != nil {
+			return err
+		}
 	}
-	return become(&c.spec)
+	return confineSignals()
+}
+
+// confineSignals leaves this thread nobody to signal but what is started from
+// it. All of that can then be signalled at once, however it hides and however
+// fast it forks, and nobody else can be met by mistake.
+func confineSignals() error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return errors.Wrap(err, "no_new_privs")
+	}
+	attr := unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_SIGNAL}
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0) //nolint:gosec // The call has no other form.
+	if errno != 0 {
+		return errors.Wrap(errno, "landlock")
+	}
+	defer unix.Close(int(fd))
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
+		return errors.Wrap(errno, "landlock")
+	}
+	return nil
 }
 
 // forkConfined starts the process that becomes the command, and returns once it
@@ -121,81 +143,4 @@ func (s *spec) fallbackFiles() ([]grant, error) {
 		{readFile | writeFile | device, devices},
 		{readTree | writeTree, []string{s.Dir}},
 	}, nil
-}
-
-// endDescendants ends all that came of this process, and returns when nothing
-// is left.
-func endDescendants() {
-	for {
-		left := descendants()
-		for _, pid := range left {
-			_ = unix.Kill(pid, unix.SIGKILL)
-		}
-		for {
-			pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
-			if pid <= 0 || err != nil {
-				break
-			}
-		}
-		if len(left) == 0 {
-			return
-		}
-	}
-}
-
-// descendants are the processes that come from this one, zombies left out. What
-// lost its parent is a child of this one.
-func descendants() []int {
-	names, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	parents := map[int]int{}
-	alive := map[int]bool{}
-	for _, n := range names {
-		if pid, parent, state := processState(n.Name()); pid != 0 {
-			parents[pid], alive[pid] = parent, state != 'Z' && state != 'X'
-		}
-	}
-	self := os.Getpid()
-	var found []int
-	for pid := range parents {
-		for p := parents[pid]; p != 0 && alive[pid]; p = parents[p] {
-			if p == self {
-				found = append(found, pid)
-				break
-			}
-		}
-	}
-	return found
-}
-
-// processState reads a process's number, its parent's and its state; zero when
-// there is no such process any more.
-func processState(name string) (pid, parent int, state byte) {
-	pid = decimal([]byte(name))
-	if pid == 0 {
-		return 0, 0, 0
-	}
-	stat, err := os.ReadFile("/proc/" + name + "/stat")
-	if err != nil {
-		return 0, 0, 0
-	}
-	// "PID (NAME) STATE PARENT …", where NAME may hold anything.
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 2 {
-		return 0, 0, 0
-	}
-	return pid, decimal(fields[1]), fields[0][0]
-}
-
-func decimal(text []byte) int {
-	n := 0
-	for _, b := range text {
-		if b < '0' || b > '9' {
-			return 0
-		}
-		n = n*10 + int(b-'0')
-	}
-	return n
 }

@@ -18,6 +18,7 @@ const serverVariable = "SANDBOX_TEST_SCRIPT"
 
 func TestMain(m *testing.M) {
 	Main()
+	sandboxtest.OnHost()
 	serveOrder()
 	if script := os.Getenv(serverVariable); script != "" {
 		exit, err := Plain{}.Run(context.Background(), Command{

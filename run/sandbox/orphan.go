@@ -19,16 +19,23 @@ const orphanPatience = 2 * time.Second
 // that was killed. It sees the processes that this one may look into.
 func EndOrphans(variable string, ours func(value string) bool) int {
 	met := 0
-	for deadline := time.Now().Add(orphanPatience); ; {
+	over := time.After(orphanPatience)
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
+	for {
 		found := withVariable(variable, ours)
 		met = max(met, len(found))
-		if len(found) == 0 || time.Now().After(deadline) {
+		if len(found) == 0 {
 			return met
 		}
 		for _, pid := range found {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
-		time.Sleep(lookInterval)
+		select {
+		case <-over:
+			return met
+		case <-look.C:
+		}
 	}
 }
 

@@ -50,6 +50,35 @@ var deniedCalls = map[string]uint32{
 	"name_to_handle_at": unix.SYS_NAME_TO_HANDLE_AT, "open_by_handle_at": unix.SYS_OPEN_BY_HANDLE_AT,
 }
 
+// sharedCalls reach what a command without namespaces shares with all of the
+// host and no rule about files covers: the memory, the semaphores and the queues
+// of System V and POSIX.
+var sharedCalls = []uint32{
+	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,
+	unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
+}
+
+// attributeCalls read and write attributes of files by their names. They hold
+// content, and Landlock does not decide about them.
+var attributeCalls = []uint32{
+	unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_GETXATTR, unix.SYS_LGETXATTR,
+	unix.SYS_LISTXATTR, unix.SYS_LLISTXATTR, unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR,
+}
+
+// processCalls change how the process runs that their first argument names; 0
+// is the caller itself. Another one of the same user can be the server, or what
+// watches the command.
+var processCalls = []uint32{
+	unix.SYS_PRLIMIT64, unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR,
+}
+
+// The requests to a socket of any kind that tell of the network's interfaces
+// and change them, those of wireless ones included.
+const (
+	firstInterfaceRequest = unix.SIOCGIFNAME
+	lastInterfaceRequest  = 0x8bff
+)
+
 // socketFamilies are those that the filter lets through: names and addresses
 // mean nothing beyond the command's own network.
 var socketFamilies = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6}
@@ -75,7 +104,8 @@ var (
 )
 
 // filter returns the program that decides about every system call of a command.
-// With sockets false it may have none but pairs of them.
+// With sockets false it has no namespaces of its own: it may have no sockets but
+// pairs of them, and reach nothing that it shares with the host.
 func filter(sockets bool) ([]bpf.RawInstruction, error) {
 	program := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offArch, Size: 4},
@@ -109,6 +139,7 @@ func filter(sockets bool) ([]bpf.RawInstruction, error) {
 		on(unix.SYS_SOCKET, append([]bpf.Instruction{lowHalf(0)}, unlessFamily(socketFamilies...)...)...)
 	} else {
 		on(unix.SYS_SOCKET, refuse(unix.EACCES))
+		refuseShared(on)
 	}
 	on(unix.SYS_SOCKETPAIR, append([]bpf.Instruction{lowHalf(0)}, unlessFamily(unix.AF_UNIX)...)...)
 	for _, numbers := range []map[string]uint32{deniedCalls, ownCalls} {
@@ -117,6 +148,38 @@ func filter(sockets bool) ([]bpf.RawInstruction, error) {
 		}
 	}
 	return bpf.Assemble(append(program, allow))
+}
+
+// refuseShared refuses what reaches beyond a command without namespaces.
+func refuseShared(on func(number uint32, decide ...bpf.Instruction)) {
+	// A datagram socket of a pair can be turned to any other one of the host.
+	const kinds = 0xf // the other bits are flags
+	on(unix.SYS_SOCKETPAIR, lowHalf(1), bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: kinds},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_SEQPACKET, SkipTrue: 1},
+		refuse(unix.EACCES))
+	on(unix.SYS_IOCTL, lowHalf(1),
+		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: firstInterfaceRequest, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: lastInterfaceRequest, SkipTrue: 1},
+		refuse(unix.EPERM))
+	for _, number := range sharedCalls {
+		on(number, refuse(unix.EPERM))
+	}
+	for _, number := range attributeCalls {
+		// As a file system answers that has none.
+		on(number, refuse(unix.EOPNOTSUPP))
+	}
+	for _, number := range processCalls {
+		on(number, lowHalf(0), bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1}, refuse(unix.EPERM))
+	}
+	// Of these the first argument says what the second one names: a process, a
+	// group or a user.
+	const ioprioProcess = 1
+	for _, c := range []struct{ number, process uint32 }{{unix.SYS_SETPRIORITY, unix.PRIO_PROCESS}, {unix.SYS_IOPRIO_SET, ioprioProcess}} {
+		on(c.number, lowHalf(0), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: c.process, SkipTrue: 2},
+			lowHalf(1), bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1},
+			refuse(unix.EPERM))
+	}
 }
 
 // unlessFamily refuses a socket whose family is none of these.

@@ -2,11 +2,14 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -14,6 +17,7 @@ import (
 	"time"
 
 	"agentrun/internal/needs"
+	"agentrun/run/sandbox/sandboxtest"
 )
 
 // A server in these tests is a process of its own, since what a sandbox is
@@ -35,14 +39,27 @@ type order struct {
 	Read   []string
 	// Stop is when to stop the command; 0 means never.
 	Stop time.Duration
+	// Open lets Open choose the runner, as a real server does.
+	Open bool
+	// Before is a shell script for the server itself, between its start and the
+	// command.
+	Before string
+	// Grace stands for StopGrace; 0 means that.
+	Grace time.Duration
+	// Linger lets the server stay until its standard input ends.
+	Linger bool
+	// Examine asks for the checks of the host alone.
+	Examine bool
 }
 
 // outcome is what came of an order.
 type outcome struct {
 	Exit           Exit
+	Level          string // of the runner
 	Err            string
 	Stdout, Stderr string
 	Took           time.Duration
+	Checks         []Check
 }
 
 // serveOrder runs the order in the environment, if there is one, and exits.
@@ -55,15 +72,26 @@ func serveOrder() {
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		panic(err)
 	}
-	ctx := context.Background()
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer cancel()
 	if o.Stop > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.Stop)
 		defer cancel()
 	}
-	var runner Runner = Plain{}
-	if o.Level != Off {
-		runner = newConfined(o.Level, o.Data)
+	if o.Examine {
+		_ = json.NewEncoder(os.Stdout).Encode(outcome{Checks: Examine(ctx)})
+		os.Exit(0)
+	}
+	runner, err := o.runner(ctx)
+	if err != nil {
+		_ = json.NewEncoder(os.Stdout).Encode(outcome{Err: err.Error()})
+		os.Exit(0)
+	}
+	if o.Before != "" {
+		if err := exec.Command("sh", "-c", o.Before).Run(); err != nil {
+			panic(err)
+		}
 	}
 	var stdout, stderr bytes.Buffer
 	begun := time.Now()
@@ -71,12 +99,28 @@ func serveOrder() {
 		Args: o.Args, Dir: o.Dir, Env: o.Env, Stdin: strings.NewReader(o.Stdin), Stdout: &stdout, Stderr: &stderr,
 		Limits: o.Limits, Read: o.Read,
 	})
-	r := outcome{Exit: exit, Stdout: stdout.String(), Stderr: stderr.String(), Took: time.Since(begun)}
+	r := outcome{Exit: exit, Level: runner.Level(), Stdout: stdout.String(), Stderr: stderr.String(), Took: time.Since(begun)}
 	if err != nil {
 		r.Err = err.Error()
 	}
 	_ = json.NewEncoder(os.Stdout).Encode(r)
+	if o.Linger {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+	}
 	os.Exit(0)
+}
+
+func (o order) runner(ctx context.Context) (Runner, error) {
+	switch {
+	case o.Open:
+		return Open(ctx, Options{Level: o.Level, Data: o.Data})
+	case o.Level == Off:
+		return Plain{grace: o.Grace}, nil
+	default:
+		c := newConfined(o.Level, o.Data)
+		c.grace = o.Grace
+		return c, nil
+	}
 }
 
 // setting is who runs a server, and at which level it confines.
@@ -86,6 +130,9 @@ type setting struct {
 	level Level
 	// data is the data directory, run the folder of a run's workspace in it.
 	data, workspace string
+	// host is what the server's host lacks, as sandboxtest has it; empty means
+	// nothing. binary is the server's own, empty for this one.
+	host, binary string
 }
 
 // everySetting runs a test at the levels full and landlock, as root and as
@@ -146,15 +193,17 @@ func (s *setting) order(args ...string) order {
 }
 
 // server returns the process of a server with an order, not started yet.
-func (s *setting) server(o order) *exec.Cmd {
-	s.t.Helper()
+func (s *setting) server(o order) *exec.Cmd { return s.serverIn(s.t.Context(), o) }
+
+// serverIn is server for a time. It may be called by any goroutine.
+func (s *setting) serverIn(ctx context.Context, o order) *exec.Cmd {
 	text, err := json.Marshal(o)
 	if err != nil {
-		s.t.Fatal(err)
+		panic(err)
 	}
-	cmd := exec.CommandContext(s.t.Context(), "/proc/self/exe")
+	cmd := exec.CommandContext(ctx, cmp.Or(s.binary, "/proc/self/exe"))
 	cmd.Dir = "/"
-	cmd.Env = append(os.Environ(), orderVariable+"="+string(text))
+	cmd.Env = append(os.Environ(), orderVariable+"="+string(text), sandboxtest.HostVariable+"="+s.host)
 	if s.uid != 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(s.uid), Gid: uint32(s.uid)}}
 	}
@@ -176,4 +225,16 @@ func (s *setting) run(o order) outcome {
 		s.t.Fatalf("the server: %v\n%s%s", err, out, &stderr)
 	}
 	return r
+}
+
+// decimal is a number that the kernel wrote, 0 for anything else.
+func decimal(text []byte) int {
+	n := 0
+	for _, b := range text {
+		if b < '0' || b > '9' {
+			return 0
+		}
+		n = n*10 + int(b-'0')
+	}
+	return n
 }
