@@ -226,15 +226,3 @@ func (s *setting) run(o order) outcome {
 	}
 	return r
 }
-
-// decimal is a number that the kernel wrote, 0 for anything else.
-func decimal(text []byte) int {
-	n := 0
-	for _, b := range text {
-		if b < '0' || b > '9' {
-			return 0
-		}
-		n = n*10 + int(b-'0')
-	}
-	return n
-}
