@@ -3,6 +3,7 @@ package sandbox
 import (
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -129,18 +130,19 @@ var processInformation = []string{
 // fallbackFiles are the files that the command may reach, and make where it has
 // to: files for a while go into its workspace, since /tmp is everybody's.
 func (s *spec) fallbackFiles() ([]grant, error) {
-	tmp := s.Dir + "/.tmp"
+	// This process is in its workspace; the way there may be closed to it.
+	const here, tmp = ".", ".tmp"
 	if err := os.Mkdir(tmp, 0o700); err != nil && !os.IsExist(err) {
 		return nil, errors.Wrap(err, "workspace")
 	}
 	for i, v := range s.Env {
 		if strings.HasPrefix(v, "TMPDIR=") {
-			s.Env[i] = "TMPDIR=" + tmp
+			s.Env[i] = "TMPDIR=" + filepath.Join(s.Dir, tmp)
 		}
 	}
 	return []grant{
 		{readTree, systemDirs}, {readTree, configuration}, {readTree, s.Read}, {readTree, processInformation},
 		{readFile | writeFile | device, devices},
-		{readTree | writeTree, []string{s.Dir}},
+		{readTree | writeTree, []string{here}},
 	}, nil
 }
