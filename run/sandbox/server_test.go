@@ -203,7 +203,8 @@ func (s *setting) serverIn(ctx context.Context, o order) *exec.Cmd {
 	}
 	cmd := exec.CommandContext(ctx, cmp.Or(s.binary, "/proc/self/exe"))
 	cmd.Dir = "/"
-	cmd.Env = append(os.Environ(), orderVariable+"="+string(text), sandboxtest.HostVariable+"="+s.host)
+	// A binary with the race detector would wait a second at its end.
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", orderVariable+"="+string(text), sandboxtest.HostVariable+"="+s.host)
 	if s.uid != 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(s.uid), Gid: uint32(s.uid)}}
 	}
