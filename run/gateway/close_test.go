@@ -64,8 +64,11 @@ func TestCloseEndsWhatIsStuck(t *testing.T) {
 	open("GET http://site.test/ HTT")
 	open(strings.ReplaceAll(connectSite, "site.test", "lookup.site.test"))
 	open(strings.ReplaceAll(connectSite, "site.test", "dial.site.test"))
-	<-entered
-	<-entered
+	// As long as there is a body, net/http does not see its client's end.
+	open("POST http://dial.site.test/ HTTP/1.1\r\nHost: site.test\r\nContent-Length: 10\r\n\r\n")
+	for range cap(entered) {
+		<-entered
+	}
 	const request = " http://site.test/ HTTP/1.1\r\nHost: site.test\r\n"
 	open("GET" + request + "\r\n")                              // never answered
 	peers = append(peers, accept())                             //
@@ -102,6 +105,24 @@ func TestCloseEndsWhatIsStuck(t *testing.T) {
 	}
 	p.g.Close() // again
 	goleak.VerifyNone(t, before)
+}
+
+// What is dialled while all ends is closed at once.
+func TestNothingIsTrackedAfterTheEnd(t *testing.T) {
+	g, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDoor(g, newPipeListener())
+	d.end()
+	ours, theirs := net.Pipe()
+	released := false
+	if _, ok := d.track(ours, func() { released = true }); ok || !released {
+		t.Errorf("tracked: %v, released: %v", ok, released)
+	}
+	if _, err := theirs.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the connection is not closed: %v", err)
+	}
 }
 
 // A listener's end is the end of what came in by it, and of nothing else.

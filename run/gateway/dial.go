@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-faster/errors"
@@ -17,11 +18,20 @@ import (
 // maxAddresses is how many addresses of a name are tried.
 const maxAddresses = 8
 
-// lookup asks the server's resolver. The root's dot keeps the search list of
-// the host away, which could lead an allowed name elsewhere.
+// lookup asks the server's resolver.
 func lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	resolver := net.Resolver{PreferGo: true}
-	return resolver.LookupNetIP(ctx, "ip", name+".")
+	return resolver.LookupNetIP(ctx, "ip", rooted(name))
+}
+
+// rooted keeps the search list of the host away from a name, which could lead
+// it elsewhere. One without a dot means something on this host only, and such
+// ones are not found in its file of hosts with the root's dot.
+func rooted(name string) string {
+	if strings.Contains(name, ".") {
+		return name + "."
+	}
+	return name
 }
 
 func dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {

@@ -18,7 +18,8 @@ func newFlow(out, client *conn) *flow {
 	f := &flow{conn: out, client: client}
 	f.idle = time.AfterFunc(IdleLimit, func() {
 		_ = out.Close()
-		_ = client.SetDeadline(time.Now().Add(stuckLimit))
+		_ = client.SetReadDeadline(time.Now())
+		_ = client.SetWriteDeadline(time.Now().Add(stuckLimit))
 	})
 	return f
 }

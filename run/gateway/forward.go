@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,28 +22,25 @@ const continueLimit = time.Second
 // errSecondDial cannot happen: one request, one connection.
 var errSecondDial = errors.New("a second connection for one request")
 
-// errSwitched says that a server changed the protocol unasked.
-var errSwitched = errors.New("the protocol was changed")
-
 // forward sends one plain request over a connection of its own, and its answer
 // back.
 func forward(w http.ResponseWriter, r *http.Request, t target, out *flow) {
+	server := &asked{flow: out, spoken: make(chan struct{})}
+	defer server.Close()
 	proxy := httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			// The query as it came: ReverseProxy has cleaned that of Out.
 			u := *p.In.URL
 			u.Host = t.authority()
 			p.Out.URL, p.Out.Host = &u, u.Host
+			p.Out.Close = true                                       // or a body is sent that the server has not asked for
 			for _, name := range []string{"Connection", "Upgrade"} { // put back by ReverseProxy
 				p.Out.Header.Del(name)
 			}
 		},
-		Transport:     transport(out),
+		Transport:     transport(server),
 		FlushInterval: -1, // at once: the answer may be a stream of events
-		ModifyResponse: func(answer *http.Response) error {
-			if answer.StatusCode == http.StatusSwitchingProtocols {
-				return errSwitched
-			}
+		ModifyResponse: func(*http.Response) error {
 			// net/http would add these to an answer that has none.
 			w.Header()["Date"], w.Header()["Content-Type"] = nil, nil
 			return nil
@@ -57,18 +55,45 @@ func forward(w http.ResponseWriter, r *http.Request, t target, out *flow) {
 
 // transport is HTTP over one connection that is there already. It takes no
 // proxy from the environment, and adds no header of its own.
-func transport(out *flow) *http.Transport {
+func transport(server net.Conn) *http.Transport {
 	var used atomic.Bool
 	return &http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
 			if used.Swap(true) {
 				return nil, errSecondDial
 			}
-			return out, nil
+			return server, nil
 		},
 		DisableKeepAlives:      true,
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: MaxAnswerHeaderBytes,
 		ExpectContinueTimeout:  continueLimit,
 	}
+}
+
+// asked is a connection to a server that is not heard before it is spoken to.
+// net/http writes what one says unasked into the log of the process.
+type asked struct {
+	*flow
+	once   sync.Once
+	spoken chan struct{}
+}
+
+// Read implements net.Conn.
+func (a *asked) Read(p []byte) (int, error) {
+	<-a.spoken
+	return a.flow.Read(p)
+}
+
+// Write implements net.Conn.
+func (a *asked) Write(p []byte) (int, error) {
+	a.once.Do(func() { close(a.spoken) })
+	return a.flow.Write(p)
+}
+
+// Close implements net.Conn, and lets a Read return.
+func (a *asked) Close() error {
+	err := a.flow.Close()
+	a.once.Do(func() { close(a.spoken) })
+	return err
 }

@@ -14,8 +14,8 @@
 // that is not this machine's own, or be in the list itself; `localhost` in the
 // list stands for the address 127.0.0.1 and ::1 too, and is the loopback of the
 // server, where other services of the machine may listen. The connection goes to
-// the very address that was judged. Names are looked up in full, without the
-// search list of the host, and only after the list allowed them.
+// the very address that was judged. Names are looked up only after the list
+// allowed them, and those with a dot in full, without the host's search list.
 //
 // Host names are ASCII (IDN as punycode), addresses in their usual form.
 // Anything else is refused, not interpreted.

@@ -13,8 +13,9 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request) {
 	defer d.working.Done()
 	client := r.Context().Value(clientKey{}).(*conn)
 	// After the handler, net/http still reads what is left of the body and sends
-	// what is left of the answer, and has no time limit for either.
-	defer func() { _ = client.SetDeadline(time.Now().Add(HeaderLimit)) }()
+	// what is left of the answer. It has no time limit for either, and may take a
+	// deadline of ours away.
+	defer time.AfterFunc(HeaderLimit, func() { _ = client.Close() })
 
 	authority, defaultPort, refused := requested(r)
 	if refused != nil {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/go-faster/errors"
 	"github.com/google/go-cmp/cmp"
@@ -91,14 +92,14 @@ func TestPlainRequestAsItArrives(t *testing.T) {
 		{
 			name: "the client's own headers",
 			sent: "GET http://site.test/ HTTP/1.1\r\nHost: site.test\r\nAuthorization: Bearer mine\r\nCookie: a=b\r\nUser-Agent: it\r\nVia: its\r\n\r\n",
-			want: "GET / HTTP/1.1\r\nHost: site.test\r\nUser-Agent: it\r\nAuthorization: Bearer mine\r\nCookie: a=b\r\nVia: its\r\nConnection: close\r\n\r\n",
+			want: "GET / HTTP/1.1\r\nHost: site.test\r\nUser-Agent: it\r\nConnection: close\r\nAuthorization: Bearer mine\r\nCookie: a=b\r\nVia: its\r\n\r\n",
 		},
 		{
 			name: "hop by hop and forwarding headers",
 			sent: "GET http://site.test/ HTTP/1.1\r\nHost: site.test\r\nProxy-Authorization: Basic x\r\nProxy-Connection: keep-alive\r\n" +
 				"Connection: keep-alive, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: 5\r\nTe: gzip\r\nUpgrade: websocket\r\nForwarded: for=1\r\nX-Forwarded-For: 1\r\n" +
 				"X-Forwarded-Host: a\r\nX-Forwarded-Proto: b\r\nX-End: 2\r\n\r\n",
-			want: "GET / HTTP/1.1\r\nHost: site.test\r\nX-End: 2\r\nConnection: close\r\n\r\n",
+			want: "GET / HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\nX-End: 2\r\n\r\n",
 		},
 		{
 			name: "an upgrade",
@@ -108,12 +109,12 @@ func TestPlainRequestAsItArrives(t *testing.T) {
 		{
 			name: "a body",
 			sent: "POST http://site.test/ HTTP/1.1\r\nHost: site.test\r\nContent-Length: 3\r\n\r\nabc",
-			want: "POST / HTTP/1.1\r\nHost: site.test\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc",
+			want: "POST / HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc",
 		},
 		{
 			name: "a body in pieces",
 			sent: "PUT http://site.test/ HTTP/1.1\r\nHost: site.test\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n0\r\n\r\n",
-			want: "PUT / HTTP/1.1\r\nHost: site.test\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+			want: "PUT / HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
 		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -192,6 +193,85 @@ func TestPlainAnswerStreams(t *testing.T) {
 	_ = server.Close()
 	if got := client.rest(); got != "" {
 		t.Errorf("after the cut: %q", got)
+	}
+
+	client = connect(t, p.addr)
+	client.send("GET http://site.test/ HTTP/1.1\r\nHost: site.test\r\n\r\n")
+	server = accept()
+	server.expect("GET / HTTP/1.1\r\n")
+	server.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\none")
+	client.expect("HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\none")
+	server.send("two")
+	client.expect("two")
+}
+
+// A client that holds its body back sends it when the server asks for it.
+func TestHeldBackBody(t *testing.T) {
+	addr, accept := listen(t)
+	p := start(t, newWorld(addr), "site.test")
+	const head = "POST / HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n"
+	const answered = "HTTP/1.1 413 Request Entity Too Large\r\nContent-Length: 0\r\n"
+	const more = "HTTP/1.1 100 Continue\r\n\r\n"
+	for _, wanted := range []bool{true, false} {
+		client := connect(t, p.addr)
+		client.send("POST http://site.test/ HTTP/1.1\r\nHost: site.test\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n")
+		server := accept()
+		server.expect(head)
+		if !wanted {
+			server.send(answered + "\r\n")
+			client.expect(answered + "Connection: close\r\n\r\n")
+			continue
+		}
+		server.send(more)
+		client.expect(more)
+		client.send("body")
+		server.expect("body")
+		server.send(answered + "\r\n")
+		// net/http and httputil both pass the server's wish on, if they do so at once.
+		if got := strings.TrimPrefix(client.rest(), more); got != answered+"Connection: close\r\n\r\n" {
+			t.Errorf("got %q", got)
+		}
+	}
+}
+
+// A server is not heard before it is asked: net/http would log what it says.
+func TestServerIsHeardWhenAsked(t *testing.T) {
+	for name, speak := range map[string]func(*asked){
+		"asked":  func(a *asked) { _, _ = a.Write([]byte("?")) },
+		"closed": func(a *asked) { _ = a.Close() },
+	} {
+		inBubble(t, func(b *bubble) {
+			ours, theirs := net.Pipe()
+			go func() { _, _ = io.Copy(theirs, theirs) }()
+			out, _ := newDoor(b.g, b.l).track(ours, func() {})
+			a := &asked{flow: newFlow(out, nil), spoken: make(chan struct{})}
+			heard := make(chan int, 1)
+			go func() {
+				n, _ := a.Read(make([]byte, 1))
+				heard <- n
+			}()
+			synctest.Wait()
+			select {
+			case <-heard:
+				t.Errorf("%s: heard too early", name)
+			default:
+			}
+			speak(a)
+			if n := <-heard; n != strings.Count(name, "asked") {
+				t.Errorf("%s: heard %d bytes", name, n)
+			}
+			a.end()
+		})
+	}
+	// An answer that comes early is one all the same.
+	addr, accept := listen(t)
+	p := start(t, newWorld(addr), "site.test")
+	client := connect(t, p.addr)
+	client.send("GET http://site.test/ HTTP/1.1\r\nHost: site.test\r\n\r\n")
+	server := accept()
+	server.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nearly and more")
+	if got := client.rest(); !strings.HasSuffix(got, "\r\n\r\nearly") {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -75,6 +75,26 @@ func TestTunnelOfAServerThatHasSaidAll(t *testing.T) {
 	}
 }
 
+// A tunnel that both sides have ended keeps neither a socket nor a way out.
+func TestTunnelsLeaveNothingBehind(t *testing.T) {
+	addr, accept := listen(t)
+	p := start(t, newWorld(addr), "site.test")
+	for range MaxSockets + 2 {
+		client := connect(t, p.addr)
+		client.send(connectSite)
+		server := accept()
+		client.expect(established)
+		_ = client.CloseWrite()
+		if got := server.rest(); got != "" {
+			t.Fatalf("the server got %q", got)
+		}
+		_ = server.CloseWrite()
+		if got := client.rest(); got != "" {
+			t.Fatalf("the client got %q", got)
+		}
+	}
+}
+
 // A client that does not wait for the answer loses nothing of what it sent.
 func TestTunnelWithEarlyBytes(t *testing.T) {
 	for _, early := range []string{"a", "hello", string(bytes.Repeat([]byte("x"), 100<<10))} {
