@@ -16,10 +16,7 @@ import (
 	"agentrun/storage/workspace"
 )
 
-func TestMain(m *testing.M) {
-	sandbox.Main()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // house is the data of a server, and with serve a server in it.
 type house struct {

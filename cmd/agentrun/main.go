@@ -11,8 +11,6 @@ import (
 
 	"github.com/go-faster/errors"
 	"github.com/urfave/cli/v3"
-
-	"agentrun/run/sandbox"
 )
 
 // The exit codes.
@@ -26,8 +24,9 @@ const (
 	exitTerminated     = 4
 )
 
+// A process that is to be the first of a sandbox does not get here: run/sandbox
+// takes it over before.
 func main() {
-	sandbox.Main() // This binary is also the first process of every sandbox.
 	os.Exit(execute(context.Background(), os.Args))
 }
 

@@ -250,3 +250,21 @@ func resident(t *testing.T, name string) int64 {
 	}
 	return kilobytes << 10
 }
+
+// The least memory that an agent file can give a command is enough for what the
+// sandbox itself does while the command is there.
+func TestLeastMemory(t *testing.T) {
+	if raceDetector() {
+		t.Log("left out: a process with the race detector needs more")
+		return
+	}
+	everySetting(t, func(t *testing.T, s *setting) {
+		for range 5 {
+			o := s.script("sleep 0.01 & wait; exec true")
+			o.Limits = Limits{Memory: 128 << 20}
+			if r := s.run(o); r.Err != "" || (r.Exit != Exit{}) {
+				t.Fatalf("got %+v %s", r.Err, r.Stderr[:min(len(r.Stderr), 8000)])
+			}
+		}
+	})
+}

@@ -28,11 +28,7 @@ const ProxyAddress = "127.0.0.1:3128"
 // A program that links this package is the first process of a sandbox when it is
 // started as one. It becomes that as soon as it can: what else is linked takes
 // longer to get ready than the sandbox.
-func init() { Main() }
-
-// Main is the first process of a sandbox, if this process was started as one;
-// it does not return then.
-func Main() {
+func init() {
 	if len(os.Args) != 1 {
 		return
 	}
@@ -249,6 +245,11 @@ func (c *child) fork() (int, error) {
 	program, err := lookPath(c.spec.Args[0], c.spec.Dir)
 	if err != nil {
 		return 0, errNotStarted{err}
+	}
+	// The last thing of all, since what is left for this process to do has to do
+	// with it too: threads that begin take memory.
+	if err := c.spec.Limits.setMemory(); err != nil {
+		return 0, err
 	}
 	pid, err := syscall.ForkExec(program, c.spec.Args, &syscall.ProcAttr{
 		Dir: c.spec.Dir, Env: c.spec.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true},

@@ -1,8 +1,10 @@
 package sandbox
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"io"
 	"math"
 	"net"
 	"os"
@@ -67,38 +69,45 @@ func (c *Confined) run(ctx context.Context, cmd Command) (Exit, error) {
 	if err != nil {
 		return Exit{}, errors.Wrap(err, cmd.Args[0])
 	}
-	// Whoever opens /dev/stdout opens the pipe anew, by its owner's rights.
-	for _, f := range streams.theirs {
-		if err == nil && os.Geteuid() == 0 {
-			err = f.Chown(c.owner, c.owner)
-		}
-	}
-	var control *net.UnixConn
-	var theirs *os.File
-	if err == nil {
-		control, theirs, err = controlPair()
-	}
+	first, control, err := c.begin(streams)
+	streams.closeTheirs()
 	if err != nil {
-		streams.closeTheirs()
 		streams.finish(0)
-		return Exit{}, errors.Wrap(err, cmd.Args[0])
+		return Exit{}, errors.Wrapf(err, "sandbox (%s)", c.level)
 	}
 	defer control.Close()
-	// What this process inherited, from a shell or a supervisor, is not the
-	// command's. Kernels before 5.11 refuse, and leave such files open.
-	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
-	first := c.firstProcess(streams, theirs)
-	err = first.Start()
-	streams.closeTheirs()
-	_ = theirs.Close()
-	if err != nil {
-		streams.finish(0)
-		return Exit{}, errors.Wrapf(c.whyNoProcess(err), "sandbox (%s)", c.level)
-	}
 	streams.copy(cmd)
 	exit, err := c.supervise(ctx, cmd, first, control)
 	streams.finish(drainDelay)
 	return exit, err
+}
+
+// begin starts the first process and returns the server's end of the socket
+// between the two.
+func (c *Confined) begin(streams *pipes) (*exec.Cmd, *net.UnixConn, error) {
+	// Whoever opens /dev/stdout opens the pipe anew, by its owner's rights.
+	for _, f := range streams.theirs {
+		if os.Geteuid() != 0 {
+			break
+		}
+		if err := f.Chown(c.owner, c.owner); err != nil {
+			return nil, nil, err
+		}
+	}
+	control, theirs, err := controlPair()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer theirs.Close()
+	// What this process inherited, from a shell or a supervisor, is not the
+	// command's. Kernels before 5.11 refuse, and leave such files open.
+	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
+	first := c.firstProcess(streams, theirs)
+	if err := first.Start(); err != nil {
+		_ = control.Close()
+		return nil, nil, c.whyNoProcess(err)
+	}
+	return first, control, nil
 }
 
 // controlPair returns the two ends of the socket between the server and the
@@ -120,12 +129,14 @@ func controlPair() (ours *net.UnixConn, theirs *os.File, err error) {
 	return conn.(*net.UnixConn), theirs, nil
 }
 
+// frugal is the environment of our own processes in a sandbox. One that waits
+// for most of its life needs no second processor and no garbage collection.
+var frugal = []string{"GOMAXPROCS=1", "GOGC=off"}
+
 func (c *Confined) firstProcess(streams *pipes, control *os.File) *exec.Cmd {
 	first := &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{childName}, Dir: "/",
-		// Never nil, which would mean the server's own. A process that waits for most
-		// of its life needs no second processor and no garbage collection.
-		Env:   []string{"GOMAXPROCS=1", "GOGC=off"},
+		Env:   frugal,
 		Stdin: streams.theirs[0], Stdout: streams.theirs[1], Stderr: streams.theirs[2],
 		ExtraFiles:  []*os.File{control},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
@@ -178,7 +189,7 @@ func (c *Confined) spec(cmd Command) spec {
 // supervise sees the sandbox to its end. Everything in it is gone when the
 // first process was waited for.
 func (c *Confined) supervise(ctx context.Context, cmd Command, first *exec.Cmd, control *net.UnixConn) (Exit, error) {
-	reported := make(chan report, 1)
+	reported := make(chan *report, 1)
 	go func() { reported <- c.converse(cmd, control) }()
 	ended := make(chan struct{})
 	stopped := make(chan bool, 1)
@@ -188,6 +199,9 @@ func (c *Confined) supervise(ctx context.Context, cmd Command, first *exec.Cmd, 
 	wasStopped := <-stopped
 	_ = control.SetReadDeadline(time.Now().Add(time.Second))
 	r := <-reported
+	if r == nil {
+		r = reportFor(first.ProcessState, wasStopped)
+	}
 	switch {
 	case r.NotStarted != "":
 		return Exit{}, errors.Wrap(ErrNotStarted, r.NotStarted)
@@ -199,50 +213,61 @@ func (c *Confined) supervise(ctx context.Context, cmd Command, first *exec.Cmd, 
 	return exit, nil
 }
 
-// converse tells the first process what to do and returns what it reports. One
-// that ended without a report was killed, and everything with it.
-func (c *Confined) converse(cmd Command, control *net.UnixConn) report {
-	killed := report{Status: uint32(unix.SIGKILL)}
-	if err := send(control, c.spec(cmd)); err != nil {
-		return report{Broken: "the first process ended at once"}
+// reportFor stands for the report of a first process that ended without one.
+// It was killed, and everything with it; anything else it has done wrong.
+func reportFor(first *os.ProcessState, stopped bool) *report {
+	status := first.Sys().(syscall.WaitStatus)
+	if status.Signal() == unix.SIGKILL || stopped && status.ExitStatus() == exitOrphaned {
+		return &report{Status: uint32(unix.SIGKILL)}
 	}
-	if cmd.Proxy != nil {
-		l, err := receiveListener(control)
-		if err != nil {
-			var r report
-			if receiveMessage(control, &r) == nil {
-				return r
-			}
-			return killed
-		}
-		cmd.Proxy(l)
-	}
-	var r report
-	if err := receiveMessage(control, &r); err != nil {
-		return killed
-	}
-	return r
+	return &report{Broken: "the first process ended with " + first.String()}
 }
 
-// receiveListener receives the socket that listens in the sandbox.
-func receiveListener(control *net.UnixConn) (net.Listener, error) {
-	one, rights := make([]byte, 1), make([]byte, unix.CmsgSpace(4))
-	_, n, _, _, err := control.ReadMsgUnix(one, rights)
-	if err != nil {
-		return nil, err
+// converse tells the first process what to do and returns what it reports, nil
+// when it ended without a word.
+func (c *Confined) converse(cmd Command, control *net.UnixConn) *report {
+	if err := send(control, c.spec(cmd)); err != nil {
+		return nil
+	}
+	rest := io.Reader(control)
+	if cmd.Proxy != nil {
+		l, head, err := receiveListener(control)
+		if err != nil {
+			return nil
+		}
+		if l != nil {
+			cmd.Proxy(l)
+		} else {
+			rest = io.MultiReader(bytes.NewReader(head), control)
+		}
+	}
+	var r report
+	if err := receiveMessage(rest, &r); err != nil {
+		return nil
+	}
+	return &r
+}
+
+// receiveListener receives the socket that listens in the sandbox; instead of
+// one it can be the head of a report of why there is none.
+func receiveListener(control *net.UnixConn) (l net.Listener, head []byte, err error) {
+	head, rights := make([]byte, 1), make([]byte, unix.CmsgSpace(4))
+	length, n, _, _, err := control.ReadMsgUnix(head, rights)
+	if err != nil || n == 0 {
+		return nil, head[:max(length, 0)], err
 	}
 	messages, err := unix.ParseSocketControlMessage(rights[:n])
-	if err != nil || len(messages) != 1 {
-		return nil, errors.New("no listener")
+	if err != nil {
+		return nil, nil, err
 	}
 	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(fds) != 1 {
-		return nil, errors.New("no listener")
+	if err != nil {
+		return nil, nil, err
 	}
-	unix.CloseOnExec(fds[0])
 	f := os.NewFile(uintptr(fds[0]), "proxy")
 	defer f.Close()
-	return net.FileListener(f)
+	l, err = net.FileListener(f)
+	return l, nil, err
 }
 
 // stopWith stops the sandbox when ctx ends before its command does, and says

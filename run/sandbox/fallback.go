@@ -77,7 +77,7 @@ func (c *child) forkConfined() (int, error) {
 	ours := os.NewFile(uintptr(pair[0]), "control")
 	defer ours.Close()
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{becomeName}, &syscall.ProcAttr{
-		Env: []string{}, Files: []uintptr{0, 1, 2, uintptr(pair[1])}, Sys: &syscall.SysProcAttr{Setsid: true},
+		Env: frugal, Files: []uintptr{0, 1, 2, uintptr(pair[1])}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	_ = unix.Close(pair[1])
 	if err != nil {
@@ -122,6 +122,9 @@ func becomeCommand(control *os.File) int {
 func (s *spec) exec() error {
 	program, err := lookPath(s.Args[0], s.Dir)
 	if err == nil {
+		if err := s.Limits.setMemory(); err != nil {
+			return err
+		}
 		err = syscall.Exec(program, s.Args, s.Env)
 		err = errors.Wrap(err, s.Args[0])
 	}

@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"runtime"
+	"sync"
 	"syscall"
 
 	"github.com/go-faster/errors"
@@ -23,7 +25,7 @@ type Limits struct {
 // of the command.
 const ownThreads = 16
 
-// set sets the limits for what this process starts.
+// set sets the limits for what this process starts, but for that of memory.
 func (l Limits) set() error {
 	processes := l.Processes
 	if processes > 0 {
@@ -34,20 +36,11 @@ func (l Limits) set() error {
 		limit    uint64
 		what     string
 	}{
-		{unix.RLIMIT_DATA, l.Memory, "memory"},
 		{unix.RLIMIT_NPROC, processes, "processes"},
 		{unix.RLIMIT_NOFILE, l.OpenFiles, "open files"},
 		{unix.RLIMIT_FSIZE, l.FileSize, "file size"},
 	} {
-		if r.limit == 0 {
-			continue
-		}
-		var now syscall.Rlimit
-		if err := syscall.Getrlimit(r.resource, &now); err != nil {
-			return errors.Wrap(err, r.what)
-		}
-		limit := min(r.limit, now.Max)
-		if err := syscall.Setrlimit(r.resource, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+		if err := setLimit(r.resource, r.limit); err != nil {
 			return errors.Wrap(err, r.what)
 		}
 	}
@@ -56,4 +49,49 @@ func (l Limits) set() error {
 		return errors.Wrap(err, "core dumps")
 	}
 	return nil
+}
+
+// tightMemory is where a limit begins to matter to the first process itself.
+// Where Go threads have stacks of the C library, each takes 8 MiB.
+const tightMemory = 1 << 30
+
+// setMemory sets the limit of memory, which this process has then to live
+// within itself.
+func (l Limits) setMemory() error {
+	if l.Memory < tightMemory {
+		prepareThreads()
+	}
+	if err := setLimit(unix.RLIMIT_DATA, l.Memory); err != nil {
+		return errors.Wrap(err, "memory")
+	}
+	return nil
+}
+
+// prepareThreads lets the Go runtime make the threads that it will want: when it
+// cannot make one later, it ends the process.
+func prepareThreads() {
+	const threads = 4
+	var ready, done sync.WaitGroup
+	ready.Add(threads)
+	for range threads {
+		done.Go(func() {
+			runtime.LockOSThread() // and with that this goroutine takes a thread for itself
+			defer runtime.UnlockOSThread()
+			ready.Done()
+			ready.Wait()
+		})
+	}
+	done.Wait()
+}
+
+func setLimit(resource int, limit uint64) error {
+	if limit == 0 {
+		return nil
+	}
+	var now syscall.Rlimit
+	if err := syscall.Getrlimit(resource, &now); err != nil {
+		return err
+	}
+	limit = min(limit, now.Max)
+	return syscall.Setrlimit(resource, &syscall.Rlimit{Cur: limit, Max: limit})
 }

@@ -17,7 +17,6 @@ import (
 const serverVariable = "SANDBOX_TEST_SCRIPT"
 
 func TestMain(m *testing.M) {
-	Main()
 	sandboxtest.OnHost()
 	serveOrder()
 	if script := os.Getenv(serverVariable); script != "" {
