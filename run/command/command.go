@@ -109,6 +109,10 @@ func Run(ctx context.Context, runner sandbox.Runner, t Turn) (Result, error) {
 		return Result{}, err
 	case exit.Stopped:
 		result.Failure = stopped
+	case exit.Reached != "":
+		result.Failure = fmt.Sprintf("command reached its limit of %s", exit.Reached)
+	case exit.Signal == "SIGXFSZ":
+		result.Failure = "command ended by signal SIGXFSZ: it reached its limit of file size"
 	case exit.Signal != "":
 		result.Failure = "command ended by signal " + exit.Signal
 	case exit.Code != 0:

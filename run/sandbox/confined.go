@@ -31,6 +31,8 @@ type Confined struct {
 	// hide is the data directory.
 	hide  string
 	grace time.Duration
+	// groups makes control groups; nil where there can be none.
+	groups *groups
 }
 
 var _ Runner = (*Confined)(nil)
@@ -67,24 +69,38 @@ func (c *Confined) run(ctx context.Context, cmd Command) (Exit, error) {
 	}
 	streams, err := openPipes()
 	if err != nil {
-		return Exit{}, errors.Wrap(err, cmd.Args[0])
+		return Exit{}, errors.Wrapf(err, "sandbox (%s)", c.level)
 	}
-	first, control, err := c.begin(streams)
+	group, err := c.groups.open(cmd.Limits)
+	var exit Exit
+	if err == nil {
+		exit, err = c.runIn(ctx, cmd, group, streams)
+		if closeErr := group.close(&exit); err == nil {
+			err = closeErr
+		}
+	}
+	streams.closeTheirs()
+	streams.finish(drainDelay)
+	if err != nil {
+		return Exit{}, errors.Wrapf(err, "sandbox (%s)", c.level)
+	}
+	return exit, nil
+}
+
+func (c *Confined) runIn(ctx context.Context, cmd Command, group *commandGroup, streams *pipes) (Exit, error) {
+	first, control, err := c.begin(group, streams)
 	streams.closeTheirs()
 	if err != nil {
-		streams.finish(0)
-		return Exit{}, errors.Wrapf(err, "sandbox (%s)", c.level)
+		return Exit{}, err
 	}
 	defer control.Close()
 	streams.copy(cmd)
-	exit, err := c.supervise(ctx, cmd, first, control)
-	streams.finish(drainDelay)
-	return exit, err
+	return c.supervise(ctx, cmd, first, control)
 }
 
 // begin starts the first process and returns the server's end of the socket
 // between the two.
-func (c *Confined) begin(streams *pipes) (*exec.Cmd, *net.UnixConn, error) {
+func (c *Confined) begin(group *commandGroup, streams *pipes) (*exec.Cmd, *net.UnixConn, error) {
 	// Whoever opens /dev/stdout opens the pipe anew, by its owner's rights.
 	for _, f := range streams.theirs {
 		if os.Geteuid() != 0 {
@@ -103,6 +119,7 @@ func (c *Confined) begin(streams *pipes) (*exec.Cmd, *net.UnixConn, error) {
 	// command's. Kernels before 5.11 refuse, and leave such files open.
 	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 	first := c.firstProcess(streams, theirs)
+	group.take(first.SysProcAttr)
 	if err := first.Start(); err != nil {
 		_ = control.Close()
 		return nil, nil, c.whyNoProcess(err)
@@ -206,7 +223,7 @@ func (c *Confined) supervise(ctx context.Context, cmd Command, first *exec.Cmd, 
 	case r.NotStarted != "":
 		return Exit{}, errors.Wrap(ErrNotStarted, r.NotStarted)
 	case r.Broken != "":
-		return Exit{}, errors.Errorf("sandbox (%s): %s", c.level, r.Broken)
+		return Exit{}, errors.New(r.Broken)
 	}
 	exit := exitOfStatus(syscall.WaitStatus(r.Status))
 	exit.Stopped = wasStopped

@@ -6,7 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"slices"
+	"strconv"
 	"syscall"
 	"unsafe"
 
@@ -33,7 +34,7 @@ func Examine(ctx context.Context) []Check {
 		examineNamespaces("mount, PID, network, IPC and UTS namespaces",
 			unix.CLONE_NEWUSER|unix.CLONE_NEWNS|unix.CLONE_NEWPID|unix.CLONE_NEWNET|unix.CLONE_NEWIPC|unix.CLONE_NEWUTS,
 			"see user namespaces; a container has to permit unshare"),
-		examineLandlock(), examineSeccomp(), examineCgroup(),
+		examineLandlock(), examineSeccomp(), examineGroups(),
 	}
 	for _, level := range []Level{Full, Landlock} {
 		c := Check{Name: "level " + string(level), OK: true, Detail: "a command was tried in it, and could not read what it must not"}
@@ -79,22 +80,35 @@ func examineSeccomp() Check {
 	return Check{"seccomp", true, "filters can end a process"}
 }
 
-// examineCgroup says whether limits could be set for a command as a whole.
-func examineCgroup() Check {
-	const name, root = "cgroup v2", "/sys/fs/cgroup"
-	controllers, err := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
+// examineGroups says whether limits count for a command as a whole. The server
+// of this process's group is not moved for that, as it would be by openGroups.
+func examineGroups() Check {
+	const name, otherwise = "cgroup v2", ": limits of memory and processes count for each process or user, not for a command as a whole"
+	dir, err := ownGroup()
 	if err != nil {
-		return Check{name, false, "not at " + root + ": limits count for each process, not for a command as a whole"}
+		return Check{name, false, err.Error() + otherwise}
 	}
-	own, err := os.ReadFile("/proc/self/cgroup")
+	g := &groups{dir: dir, name: "agentrun-doctor-"}
+	if err := g.try(); err != nil {
+		return Check{name, false, err.Error() + otherwise}
+	}
+	offered, err := g.list("cgroup.controllers")
 	if err != nil {
 		return Check{name, false, err.Error()}
 	}
-	_, path, _ := strings.Cut(strings.TrimSpace(string(own)), "::")
-	if err := unix.Access(filepath.Join(root, path), unix.W_OK); err != nil {
-		return Check{name, false, fmt.Sprintf("%s is not writable (systemd: Delegate=yes): limits count for each process", path)}
+	use := ofUse(offered)
+	if len(use) < 2 {
+		return Check{name, false, dir + " is writable, but lacks the controllers memory and pids" + otherwise}
 	}
-	return Check{name, true, "writable, with " + strings.TrimSpace(string(controllers))}
+	enabled, err := g.list("cgroup.subtree_control")
+	if err != nil {
+		return Check{name, false, err.Error()}
+	}
+	members, _ := g.list("cgroup.procs")
+	if len(ofUse(enabled)) < 2 && slices.ContainsFunc(members, func(pid string) bool { return pid != strconv.Itoa(os.Getpid()) }) {
+		return Check{name, false, dir + " is writable, but others are in it; a server that has it to itself (systemd: Delegate=yes) limits memory and processes for a command as a whole"}
+	}
+	return Check{name, true, dir + " is writable, with memory and pids"}
 }
 
 // ExamineDisk says how much room there is for the data directory.

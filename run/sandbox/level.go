@@ -140,6 +140,9 @@ func (c *Confined) prepare(ctx context.Context, data string) error {
 	if err := c.try(ctx); err != nil {
 		return err
 	}
+	if data != "" {
+		c.groups, _ = openGroups(data) // Without, there are the limits of processes.
+	}
 	return c.openWay(data)
 }
 

@@ -44,8 +44,10 @@ func (l Limits) set() error {
 			return errors.Wrap(err, r.what)
 		}
 	}
-	// A core dump would leave the memory of a program in the workspace.
-	if err := syscall.Setrlimit(unix.RLIMIT_CORE, &syscall.Rlimit{}); err != nil {
+	// A core dump would leave the memory of a program, and its secrets, on the disk.
+	// One byte is too little for a file, and the one limit at which the kernel
+	// starts no program that takes dumps on a pipe (core(5)).
+	if err := syscall.Setrlimit(unix.RLIMIT_CORE, &syscall.Rlimit{Cur: 1, Max: 1}); err != nil {
 		return errors.Wrap(err, "core dumps")
 	}
 	return nil

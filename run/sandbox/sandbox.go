@@ -58,7 +58,15 @@ type Exit struct {
 	Signal string
 	// Stopped is true when the context ended before the process did.
 	Stopped bool
+	// Reached is the limit of the command as a whole that ended it, if one did.
+	Reached Limit
 }
+
+// Limit names one of Limits.
+type Limit string
+
+// MemoryLimit is Limits.Memory.
+const MemoryLimit Limit = "memory"
 
 // Runner runs commands at one level of confinement.
 type Runner interface {

@@ -9,9 +9,10 @@ import (
 	"github.com/go-faster/yaml"
 )
 
-// hiddenFolders are the machine's view of itself: processes, devices and the
-// kernel's settings. An agent gets its own of them, or none.
-var hiddenFolders = []string{"/proc", "/sys", "/dev"}
+// hiddenFolders are the machine's view of itself: processes, devices, the
+// kernel's settings, and the sockets of its services, which a command could
+// talk to by no more than seeing them. An agent gets its own of them, or none.
+var hiddenFolders = []string{"/proc", "/sys", "/dev", "/run", "/var/run"}
 
 func readPaths(p *parser, at string, n *yaml.Node) {
 	p.def.Read = p.distinct(at, n, "[/opt/tools]", checkPath)

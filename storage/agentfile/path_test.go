@@ -44,8 +44,8 @@ func TestFaultsOfReadPaths(t *testing.T) {
 	for _, path := range []string{"/", "//", "/.", "/..", "/opt/.."} {
 		add(path, "want the folders that are needed, not all of them")
 	}
-	for _, path := range []string{"/proc", "/proc/1/root", "/sys", "/sys/fs", "/dev", "/dev/shm", "//proc", "/opt/../dev/sda", "/sys/"} {
-		add(path, "the machine's /proc, /sys, /dev stay hidden")
+	for _, path := range []string{"/proc", "/proc/1/root", "/sys", "/sys/fs", "/dev", "/dev/shm", "//proc", "/opt/../dev/sda", "/sys/", "/run", "/var/run/docker.sock"} {
+		add(path, "the machine's /proc, /sys, /dev, /run, /var/run stay hidden")
 	}
 	for path, clean := range map[string]string{
 		"/opt/": "/opt", "//opt": "/opt", "/opt//a": "/opt/a", "/opt/./a": "/opt/a", "/opt/../srv": "/srv", "/../opt": "/opt", "/opt/.": "/opt",
