@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -60,13 +61,25 @@ func openGroups(data string) (*groups, error) {
 	return g, err
 }
 
-// try makes a group.
+// try makes a group and starts a process in it, which takes a system call that
+// some containers do not permit.
 func (g *groups) try() error {
-	trial := filepath.Join(g.dir, g.name+"0")
-	if err := os.Mkdir(trial, 0o755); err != nil {
+	path := filepath.Join(g.dir, g.name+"0")
+	if err := os.Mkdir(path, 0o750); err != nil {
 		return errors.Wrap(err, "no right to make a group (systemd: Delegate=yes)")
 	}
-	return os.Remove(trial)
+	dir, err := os.Open(path)
+	if err == nil {
+		trial := &commandGroup{path, dir}
+		probe := &exec.Cmd{Path: "/proc/self/exe", Args: []string{probeName}, Env: []string{}, SysProcAttr: &syscall.SysProcAttr{}}
+		trial.take(probe.SysProcAttr)
+		err = probe.Run()
+		_ = dir.Close()
+	}
+	if endErr := endGroup(path); err == nil {
+		err = endErr
+	}
+	return err
 }
 
 // ownGroup returns the path of the group that this process was started in.
@@ -134,7 +147,7 @@ func (g *groups) list(file string) ([]string, error) {
 // moveServer moves this process into a group of its own.
 func (g *groups) moveServer() error {
 	own := filepath.Join(g.dir, serverGroup)
-	if err := os.Mkdir(own, 0o755); err != nil && !os.IsExist(err) {
+	if err := os.Mkdir(own, 0o750); err != nil && !os.IsExist(err) {
 		return err
 	}
 	return os.WriteFile(filepath.Join(own, "cgroup.procs"), []byte("0"), 0)
@@ -152,7 +165,7 @@ func (g *groups) open(l Limits) (*commandGroup, error) {
 		return nil, nil //nolint:nilnil // No group is as good as one to its methods.
 	}
 	path := filepath.Join(g.dir, g.name+strconv.FormatUint(g.last.Add(1), 10))
-	if err := os.Mkdir(path, 0o755); err != nil {
+	if err := os.Mkdir(path, 0o750); err != nil {
 		return nil, err
 	}
 	err := g.limit(path, l)
@@ -180,7 +193,7 @@ func (g *groups) limit(path string, l Limits) error {
 	}
 	for file, value := range settings {
 		err := os.WriteFile(filepath.Join(path, file), []byte(value), 0)
-		if err != nil && !(file == "memory.swap.max" && os.IsNotExist(err)) { // A kernel can do without.
+		if err != nil && (file != "memory.swap.max" || !os.IsNotExist(err)) { // A kernel can do without.
 			return err
 		}
 	}
