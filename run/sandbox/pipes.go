@@ -16,6 +16,8 @@ type pipes struct {
 	ours   [3]*os.File
 	copied chan struct{}
 	copies int
+	// source is what the process reads; nil before copy.
+	source io.Reader
 }
 
 func openPipes() (*pipes, error) {
@@ -42,6 +44,7 @@ func (p *pipes) copy(cmd Command) {
 	if stdin == nil {
 		stdin = strings.NewReader("")
 	}
+	p.source = stdin
 	for i, move := range []func(){
 		func() {
 			// A process need not read its input: a broken pipe is its choice.
@@ -102,13 +105,17 @@ func (p *pipes) closeTheirs() {
 	}
 }
 
-// finish waits for the copies, at most delay longer, and closes our ends.
+// finish waits for the copies, at most delay longer, and closes our ends. The
+// process is over.
 func (p *pipes) finish(delay time.Duration) {
 	deadline := time.Now().Add(delay)
 	for _, f := range p.ours {
 		if f != nil {
 			_ = f.SetDeadline(deadline)
 		}
+	}
+	if c, ok := p.source.(io.Closer); ok {
+		_ = c.Close() // Nobody reads any more, and its Read may wait.
 	}
 	for range p.copies {
 		<-p.copied

@@ -34,8 +34,9 @@ type Command struct {
 	Dir string
 	// Env is the whole environment, as NAME=value.
 	Env []string
-	// Stdin is what the process reads; nil means nothing. A Read must not wait
-	// for anything, since Run waits for it.
+	// Stdin is what the process reads; nil means nothing. Run waits for its Read:
+	// one that can wait for something must be an io.Closer too, which is closed
+	// once the process is over, and whose Close ends the Read.
 	Stdin io.Reader
 	// Stdout and Stderr receive what it writes. They must take everything
 	// without an error, and are not written to after Run returned.

@@ -55,10 +55,10 @@ func wrapFile(path string, err error) error {
 }
 
 func (s *Store) openFile(run uuid.UUID, path string) (*Content, error) {
-	if path == "." || !fs.ValidPath(path) || strings.ContainsRune(path, 0) {
-		return nil, errors.Wrap(ErrInvalidPath, "want names in UTF-8 with single slashes between them, relative to the workspace and without . and ..")
+	names, err := split(path)
+	if err != nil {
+		return nil, err
 	}
-	names := strings.Split(path, "/")
 	dir, err := enter(s.root, run.String())
 	if err != nil {
 		return nil, err
@@ -79,6 +79,15 @@ func (s *Store) openFile(run uuid.UUID, path string) (*Content, error) {
 	return &Content{
 		Size: info.Size(), Modified: modified(info), run: run, path: path, file: file, left: info.Size(),
 	}, nil
+}
+
+// split returns the names of a path below a run's folder. Errors:
+// ErrInvalidPath.
+func split(path string) ([]string, error) {
+	if path == "." || !fs.ValidPath(path) || strings.ContainsRune(path, 0) {
+		return nil, errors.Wrap(ErrInvalidPath, "want names in UTF-8 with single slashes between them, relative to the workspace and without . and ..")
+	}
+	return strings.Split(path, "/"), nil
 }
 
 // Read implements io.Reader. Errors other than io.EOF: ErrCutShort.

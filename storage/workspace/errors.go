@@ -18,17 +18,18 @@ var (
 	// that writes may return it. It works again once there is space.
 	ErrNoSpace = errors.New("no space left for workspaces")
 
-	// ErrInvalidPath says that OpenFile was given what can be no file's path
-	// below a run's folder. Nothing was looked at.
+	// ErrInvalidPath says that OpenFile or WriteFile was given what can be no
+	// file's path below a run's folder. Nothing was opened or changed.
 	ErrInvalidPath = errors.New("invalid path")
 
 	// ErrNoFile says that there is nothing of that name in the run's folder,
 	// or that the run has no folder.
 	ErrNoFile = errors.New("no such file")
 
-	// ErrFileRefused says that what has the name is not handed out: it is no
-	// regular file, has other names as well, lies behind a symbolic link, may
-	// not be read, or was replaced at that moment. The text says which.
+	// ErrFileRefused says that what has the name is neither handed out nor
+	// replaced: it is no regular file, has other names as well, lies behind a
+	// symbolic link, may not be read or written, or was replaced at that moment.
+	// The text says which.
 	ErrFileRefused = errors.New("file refused")
 
 	// ErrCutShort is what reading a file ends with that cannot be read to the

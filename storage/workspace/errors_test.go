@@ -95,6 +95,9 @@ func fillDisk(t *testing.T, dir string) {
 	d = mustDeliver(t, s, run)
 	mustAdd(t, d, "small", "small")
 	must(t, d.Commit())
+	wantErr(t, "write", s.WriteFile(run, "small", make([]byte, 1<<20), os.Geteuid()), ErrNoSpace)
+	wantNames(t, s.Path(run), "small")
+	wantContent(t, s.Path(run)+"/small", "small")
 
 	d = mustDeliver(t, s, mustID(t))
 	for err = nil; err == nil; {

@@ -1,7 +1,7 @@
 // Package workspace is the half of the data directory that is not the
 // database: each run's folder, the safe names of the files in it, the
-// crash-safe way in for files that come with a run, and the safe way out for
-// what its programs left.
+// crash-safe way in for files that come with a run, the safe way out for what
+// its programs left, and the safe way to write a file between them.
 //
 //	workspaces/
 //	  ID          a run's folder, complete and durable

@@ -180,6 +180,11 @@ func handle(dir string, run uuid.UUID) error {
 		_, _ = io.Copy(io.Discard, c)
 		_ = c.Close()
 	}
+	for _, path := range []string{"notes/new.txt", ".git/config"} {
+		if err := s.WriteFile(run, path, []byte("content"), owner()); err != nil {
+			return err
+		}
+	}
 	if _, err := s.Within(context.Background(), run, 1<<30); err != nil {
 		return err
 	}
