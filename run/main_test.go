@@ -78,7 +78,7 @@ func (h *house) serve(workers int) *serving {
 func (h *house) start(s *Server) *serving {
 	cfg := Config{
 		Store: h.store, Workspaces: h.spaces, Sandbox: s.sandbox, Workers: s.workers, Drain: s.drain, IdleStop: s.idleStop,
-		AllowRead: s.allowRead, Secrets: s.secrets, Log: s.log,
+		AllowRead: s.allowRead, Secrets: s.secrets, Providers: s.providers, Log: s.log,
 	}
 	if cfg.Sandbox == nil {
 		cfg.Sandbox = sandbox.Plain{}

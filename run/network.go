@@ -17,6 +17,9 @@ const maxRefused = 20
 // way is the way out of one turn's sandbox; the zero way leads nowhere.
 type way struct {
 	gateway *gateway.Gateway
+	// toHosts is true when it leads to hosts, and not to models alone.
+	toHosts bool
+	models  []gateway.Provider
 	log     *zap.Logger
 	serving sync.WaitGroup
 
@@ -24,14 +27,14 @@ type way struct {
 	list []storage.NetworkRefused
 }
 
-// openWay opens the way to these hosts; without any there is none.
-func openWay(hosts []string, log *zap.Logger) (*way, error) {
-	w := &way{log: log}
-	if len(hosts) == 0 {
+// openWay opens the way to these hosts and models; without any there is none.
+func openWay(hosts []string, models gateway.Models, log *zap.Logger) (*way, error) {
+	w := &way{toHosts: len(hosts) > 0, models: models.Providers, log: log}
+	if !w.toHosts && len(w.models) == 0 {
 		return w, nil
 	}
 	var err error
-	w.gateway, err = gateway.New(gateway.Config{Allow: hosts, Observe: w.observe, Log: log})
+	w.gateway, err = gateway.New(gateway.Config{Allow: hosts, Observe: w.observe, Models: models, Log: log})
 	return w, err
 }
 
@@ -67,16 +70,36 @@ func (w *way) proxy() func(net.Listener) {
 	}
 }
 
+// placeholder is what programs have for a key. They do not start without one.
+const placeholder = "agentrun-adds-the-key"
+
 // environ tells programs of the way. Names differ from program to program.
 func (w *way) environ() []string {
-	if w.gateway == nil {
-		return nil
-	}
 	const url, direct = "http://" + sandbox.ProxyAddress, "localhost,127.0.0.1,::1"
-	return []string{
-		"HTTP_PROXY=" + url, "HTTPS_PROXY=" + url, "NO_PROXY=" + direct,
-		"http_proxy=" + url, "https_proxy=" + url, "no_proxy=" + direct,
+	var env []string
+	if w.toHosts {
+		env = append(env,
+			"HTTP_PROXY="+url, "HTTPS_PROXY="+url, "NO_PROXY="+direct,
+			"http_proxy="+url, "https_proxy="+url, "no_proxy="+direct)
 	}
+	if len(w.models) > 0 {
+		env = append(env, "AGENTRUN_GATEWAY="+url)
+	}
+	told := map[gateway.Dialect]bool{}
+	for _, p := range w.models {
+		if told[p.Dialect] {
+			continue // Programs know of one, and the first is it.
+		}
+		told[p.Dialect] = true
+		base := url + "/" + p.Name
+		if p.Dialect == gateway.Anthropic {
+			env = append(env, "ANTHROPIC_BASE_URL="+base, "ANTHROPIC_API_KEY="+placeholder)
+			continue
+		}
+		// Many look for the version at its end.
+		env = append(env, "OPENAI_BASE_URL="+base+"/v1", "OPENAI_API_BASE="+base+"/v1", "OPENAI_API_KEY="+placeholder)
+	}
+	return env
 }
 
 // refused are the connections that were refused so far.

@@ -50,6 +50,8 @@ type Config struct {
 	// Secrets is where the secrets of agent files are; nil means that there are
 	// none.
 	Secrets *secret.Source
+	// Providers are the providers of models, by their names.
+	Providers map[string]Provider
 	// IdleStop is how long a run may be idle before it is stopped; 0 means for
 	// ever.
 	IdleStop time.Duration
@@ -66,6 +68,7 @@ type Server struct {
 	drain      time.Duration
 	allowRead  []string
 	secrets    *secret.Source
+	providers  map[string]Provider
 	idleStop   time.Duration
 	look       time.Duration
 	log        *zap.Logger
@@ -82,7 +85,7 @@ func New(cfg Config) *Server {
 	return &Server{
 		store: cfg.Store, workspaces: cfg.Workspaces, sandbox: cfg.Sandbox,
 		workers: cfg.Workers, drain: cfg.Drain, allowRead: cfg.AllowRead, secrets: cfg.Secrets,
-		idleStop: cfg.IdleStop, look: lookInterval, log: cfg.Log,
+		providers: cfg.Providers, idleStop: cfg.IdleStop, look: lookInterval, log: cfg.Log,
 	}
 }
 

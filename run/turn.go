@@ -37,7 +37,11 @@ func (s *Server) execute(ctx context.Context, turn *storage.Turn) {
 		defer close(measured)
 		s.watchWorkspace(turnCtx, turn, stop, log)
 	}()
-	out, err := s.runCommand(turnCtx, turn)
+	execute := s.runCommand
+	if turn.Definition.Model != "" {
+		execute = s.runModel
+	}
+	out, err := execute(turnCtx, turn)
 	var cause error
 	if out.stopped {
 		cause = context.Cause(turnCtx)
@@ -98,25 +102,31 @@ func (s *Server) watchWorkspace(ctx context.Context, turn *storage.Turn, stop co
 	}
 }
 
-// record ends the turn in storage, also while the server is going down. What
-// came of a turn is known nowhere else: while the store only has no space or
-// gives no answer, it tries again, until ctx ends. A claim that is left then is
-// settled by the next start.
+// record ends the turn in storage, also while the server is going down. A claim
+// that is left all the same is settled by the next start.
 func (s *Server) record(ctx context.Context, turn *storage.Turn, out outcome, cause error, log *zap.Logger) {
+	_ = s.insist(ctx, log, "record the end of the turn", func() error {
+		return s.endTurn(context.WithoutCancel(ctx), turn, out, cause)
+	})
+}
+
+// insist writes what is known nowhere else: while the store only has no space
+// or gives no answer, it tries again, until ctx ends. Failures are logged.
+func (s *Server) insist(ctx context.Context, log *zap.Logger, what string, write func() error) error {
 	look := time.NewTicker(s.look)
 	defer look.Stop()
 	for {
-		err := s.endTurn(context.WithoutCancel(ctx), turn, out, cause)
+		err := write()
 		if err == nil {
-			return
+			return nil
 		}
-		log.Error("record the end of the turn", zap.Error(err))
+		log.Error(what, zap.Error(err))
 		if !errors.Is(err, storage.ErrNoSpace) && !errors.Is(err, storage.ErrUnavailable) {
-			return
+			return err
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return err
 		case <-look.C:
 		}
 	}
@@ -128,7 +138,7 @@ func (s *Server) endTurn(ctx context.Context, turn *storage.Turn, out outcome, c
 	switch {
 	case out.failure == "":
 		return s.store.FinishTurn(ctx, turn.Claim, out.output, out.events...)
-	case errors.Is(cause, errServerStopped) && turn.Definition.Restart:
+	case errors.Is(cause, errServerStopped) && turn.Definition.Resumes():
 		return s.store.ParkTurn(ctx, turn.Claim, cause.Error(), out.events...)
 	case errors.Is(cause, errWorkspaceFull):
 		reason := fmt.Sprintf("%v (%d bytes)", cause, turn.Definition.Limits.WorkspaceBytes())

@@ -32,6 +32,21 @@ const (
 	EventCommandStdout EventKind = "command_stdout"
 	// EventCommandExited reports a command's end; CommandExited.
 	EventCommandExited EventKind = "command_exited"
+	// EventModelAnswered reports an answer of the model; ModelAnswered.
+	EventModelAnswered EventKind = "model_answered"
+	// EventModelCalled reports that a program used a model through the gateway;
+	// ModelCalled.
+	EventModelCalled EventKind = "model_called"
+	// EventToolCalled reports that a call of a tool begins; ToolCalled.
+	EventToolCalled EventKind = "tool_called"
+	// EventToolReturned reports what came of a call of a tool; ToolReturned.
+	EventToolReturned EventKind = "tool_returned"
+	// EventContextCompacted reports that a summary stands for what was said;
+	// ContextCompacted.
+	EventContextCompacted EventKind = "context_compacted"
+	// EventToolServerFailed reports a tool server whose tools are missing in a
+	// turn; ToolServerFailed.
+	EventToolServerFailed EventKind = "tool_server_failed"
 	// EventNetworkRefused reports a connection that the agent file does not
 	// allow; NetworkRefused.
 	EventNetworkRefused EventKind = "network_refused"

@@ -150,22 +150,23 @@ func (s *Store) SetModels(ctx context.Context, ref string, patterns []string) (O
 // allows says whether one of the organisation's patterns fits model.
 func (r *orgRecord) allows(model string) bool {
 	for _, p := range r.Models {
-		if globMatch(p, model) {
+		if MatchModel(p, model) {
 			return true
 		}
 	}
 	return false
 }
 
-// globMatch matches with '*' for any run of characters, slashes included
-// (model names have them), and '?' for one character.
-func globMatch(pattern, s string) bool {
+// MatchModel says whether a glob fits the name of a model. In it '*' stands for
+// any run of characters, slashes included, which names of models have, and '?'
+// for one character.
+func MatchModel(pattern, s string) bool {
 	for pattern != "" {
 		p, size := utf8.DecodeRuneInString(pattern)
 		if p == '*' {
 			rest := strings.TrimLeft(pattern, "*")
 			for i := range len(s) + 1 {
-				if globMatch(rest, s[i:]) {
+				if MatchModel(rest, s[i:]) {
 					return true
 				}
 			}

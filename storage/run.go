@@ -49,7 +49,9 @@ type Run struct {
 	// Deleted is true once the run's deletion was asked for.
 	Deleted bool
 	// Erasing is true while the workspace of a deleted run is still there.
-	Erasing   bool
+	Erasing bool
+	// Spent is what the run's models have taken.
+	Spent     Spent
 	CreatedAt time.Time
 	UpdatedAt time.Time
 }
@@ -88,13 +90,14 @@ type runRecord struct {
 	UpdatedAt time.Time `json:"updated_at"`
 	// IdleSince is when the run came to be idle; zero while it is not.
 	IdleSince time.Time `json:"idle_since,omitzero"`
+	Spent     Spent     `json:"spent,omitzero"`
 }
 
 func (r *runRecord) run() Run {
 	return Run{
 		ID: r.ID, OrgID: r.OrgID, AgentID: r.AgentID, KeyID: r.KeyID, Name: r.Name,
 		Revision: r.Revision, State: r.State, Reason: r.Reason, Turn: r.Turn,
-		WaitingInputs: r.Given - r.Accepted, Stopping: r.Stopping != "", Deleted: r.Deleted, Erasing: r.Erasing,
+		WaitingInputs: r.Given - r.Accepted, Stopping: r.Stopping != "", Deleted: r.Deleted, Erasing: r.Erasing, Spent: r.Spent,
 		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 	}
 }

@@ -28,6 +28,7 @@ const (
 	spaceEvents     = "events"
 	spaceIdle       = "idle"
 	spaceErasures   = "erasures"
+	spaceSpent      = "spent"
 )
 
 var (

@@ -80,6 +80,9 @@ func TestSchemaIsDrawn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := s.RecordStep(t.Context(), turn.Claim, Spent{Calls: 1}); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.FinishTurn(t.Context(), turn.Claim, "hello"); err != nil {
 		t.Fatal(err)
 	}

@@ -21,8 +21,8 @@ type Settled struct {
 }
 
 // Settle gives every run that a server of an earlier life held its right
-// state, once nothing of that life is alive: the turn of a program fails with
-// the reason, unless its agent file says restart: true.
+// state, once nothing of that life is alive: the turn of a model goes on, that
+// of a program fails with the reason, unless its agent file says restart: true.
 func (s *Store) Settle(ctx context.Context, reason string) (Settled, error) {
 	var stale []RunID
 	err := s.db.View(ctx, func(r kv.Reader) (err error) {
@@ -57,9 +57,9 @@ func (s *Store) settle(ctx context.Context, id RunID, reason string, done *Settl
 		if err != nil && !errors.Is(err, ErrDamagedRecord) {
 			return err
 		}
-		// Of an agent file that cannot be read it is not known that a turn of
-		// its program may be run twice.
-		restart := err == nil && rev.Definition.Restart
+		// Of an agent file that cannot be read it is not known that its turn may
+		// be begun again.
+		restart := err == nil && rev.Definition.Resumes()
 		switch {
 		case rec.Stopping != "":
 			into = &done.Terminated

@@ -48,6 +48,8 @@
 //	└── SINCE‖RUN            an idle run, by the nanosecond in which it became so
 //	erasures
 //	└── RUN                  a deleted run whose workspace is still there
+//	spent
+//	└── KIND‖ID              what models took for an organisation, agent or key
 package storage
 
 import (

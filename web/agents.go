@@ -37,6 +37,12 @@ func (m *Management) warnings(d agentfile.Definition) []string {
 		warnings = append(warnings, fmt.Sprintf(
 			"model '%s': no provider '%s' is configured on this server; runs are refused until it is", d.Model, provider))
 	}
+	for _, provider := range d.Gateway {
+		if !slices.Contains(m.providers, provider) {
+			warnings = append(warnings, fmt.Sprintf(
+				"gateway: no provider '%s' is configured on this server; turns fail until it is", provider))
+		}
+	}
 	return warnings
 }
 

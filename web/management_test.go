@@ -126,6 +126,7 @@ func TestApplyWarnsOfAMissingProvider(t *testing.T) {
 	c, _, _ := newClient(t, "openai")
 	for file, warnings := range map[string]int{
 		"name: a\nmodel: openai/gpt\n": 0, "name: b\nmodel: local/small\n": 1,
+		"name: c\ncommand: [d]\ngateway: [openai]\n": 0, "name: d\ncommand: [d]\ngateway: [openai, local]\n": 1,
 	} {
 		applied := must[*gen.AppliedAgent](t)(c.ApplyAgent(t.Context(), &gen.ApplyAgentReq{File: file}))
 		if len(applied.Warnings) != warnings || warnings > 0 && !strings.Contains(applied.Warnings[0], "'local'") {

@@ -28,6 +28,16 @@ func (m *Management) SetOrgModels(ctx context.Context, req *gen.SetOrgModelsReq,
 	return one(orgToAPI)(m.store.SetModels(ctx, params.Org, req.Models))
 }
 
+// ListUsage implements listUsage.
+func (m *Management) ListUsage(ctx context.Context) ([]gen.Usage, error) {
+	spenders, err := m.store.Spenders(ctx)
+	return each(spenders, usageToAPI), err
+}
+
+func usageToAPI(s storage.Spender) gen.Usage {
+	return gen.Usage{Kind: gen.UsageKind(s.Kind), ID: s.ID, Name: s.Name, Spent: gen.Spent(s.Spent)}
+}
+
 func orgToAPI(o storage.Org) gen.Org {
 	models := o.Models
 	if models == nil {

@@ -34,7 +34,7 @@ func (m *Management) GetRun(ctx context.Context, params gen.GetRunParams) (*gen.
 		ID: r.ID, Name: r.Name, AgentID: r.AgentID, OrgID: r.OrgID, Status: r.Status, Reason: r.Reason,
 		Stopping: r.Stopping, Deleted: r.Deleted, Erasing: r.Erasing,
 		Revision: r.Revision, Turns: r.Turns, WaitingInputs: r.WaitingInputs,
-		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Transcript: each(messages, messageToAPI),
+		Spent: r.Spent, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Transcript: each(messages, messageToAPI),
 	}, nil
 }
 
@@ -106,6 +106,9 @@ func runToAPI(r storage.Run) gen.Run {
 	}
 	if r.Reason != "" {
 		run.Reason = gen.NewOptString(r.Reason)
+	}
+	if r.Spent != (storage.Spent{}) {
+		run.Spent = gen.NewOptSpent(gen.Spent(r.Spent))
 	}
 	return run
 }

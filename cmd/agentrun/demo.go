@@ -58,9 +58,19 @@ func demo(ctx context.Context, cmd *cli.Command, _ []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	scripts, err := os.MkdirTemp("", "agentrun-demo-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scripts)) }()
+	providers, err := demoProviders(scripts)
+	if err != nil {
+		return err
+	}
 	t := &tour{out: cmd.Root().Writer, http: &http.Client{Timeout: demoTime}}
 	s, err := startServer(ctx, serverConfig{
-		data: dir, listen: "127.0.0.1:0", workers: 1, maxBody: handler.DefaultMaxBody, sandbox: t.level(ctx), log: zap.NewNop(),
+		data: dir, listen: "127.0.0.1:0", workers: 1, maxBody: handler.DefaultMaxBody, sandbox: t.level(ctx),
+		providers: providers, log: zap.NewNop(),
 	})
 	if err != nil {
 		return err
@@ -113,7 +123,7 @@ func (t *tour) level(ctx context.Context) sandbox.Level {
 
 func (t *tour) walk(ctx context.Context) error {
 	t.say("A server on %s, with its data in %s.\n", t.server.url(), t.server.data.path)
-	agent, err := t.prepare(ctx)
+	agent, err := t.prepare(ctx, "word-count", demoAgent)
 	if err != nil {
 		return err
 	}
@@ -139,13 +149,16 @@ func (t *tour) walk(ctx context.Context) error {
 		return err
 	}
 	t.say("$ curl -s %s/v1/agents/%s\n%s\n", t.server.url(), run, refused.body)
+	if err := t.walkModel(ctx); err != nil {
+		return err
+	}
 	return t.err
 }
 
-// prepare makes the agent and its key and returns the agent's ID.
-func (t *tour) prepare(ctx context.Context) (agent string, err error) {
+// prepare makes an agent and its key and returns the agent's ID.
+func (t *tour) prepare(ctx context.Context, name, file string) (agent string, err error) {
 	err = withClient(inMemory{t.server.management}, func(c *gen.Client) error {
-		applied, err := c.ApplyAgent(ctx, &gen.ApplyAgentReq{File: demoAgent})
+		applied, err := c.ApplyAgent(ctx, &gen.ApplyAgentReq{File: file})
 		if err != nil {
 			return err
 		}
@@ -160,8 +173,8 @@ func (t *tour) prepare(ctx context.Context) (agent string, err error) {
 	if err != nil {
 		return "", err
 	}
-	t.say("An agent (agentrun agent apply -f word-count.yaml):\n\n%s", indent(demoAgent))
-	t.say("Its key (agentrun key create word-count):\n\n  %s\n", t.key)
+	t.say("An agent (agentrun agent apply -f %s.yaml):\n\n%s", name, indent(file))
+	t.say("Its key (agentrun key create %s):\n\n  %s\n", name, t.key)
 	return agent, nil
 }
 

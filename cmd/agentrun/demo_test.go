@@ -62,6 +62,7 @@ func TestDemo(t *testing.T) {
 	for _, want := range []string{
 		`-d '{"name":"demo","template_id":"`, `"input_text":"` + demoInput + `","files":[{"filename":"notes.txt","content_base64":"`,
 		`"loop_status":"finished"`, `You asked: ` + demoInput + `\n19 notes.txt`, "agentrun demo --stay",
+		`the model calls read_file {"path":"notes.txt"}`, "shell says: 19", "wrote the number to words.txt",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%s\nwant it to say %q", text, want)
@@ -80,8 +81,8 @@ func TestDemoStays(t *testing.T) {
 	needs.Program(t, "curl")
 	cmd, stdout, temporary := startDemo(t, "--stay")
 	exchanges := readDemo(t, bufio.NewScanner(stdout))
-	if len(exchanges) != 4 {
-		t.Errorf("%d lines to type, want 4", len(exchanges))
+	if len(exchanges) != 6 {
+		t.Errorf("%d lines to type, want 6", len(exchanges))
 	}
 	for _, e := range exchanges {
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", e.command).CombinedOutput()

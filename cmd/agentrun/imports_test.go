@@ -30,6 +30,7 @@ var rooms = map[string]room{
 
 	"cmd/agentrun": {imports: []string{
 		"gen", "poll", "handler", "web", "web/gen", "run", "run/command", "run/sandbox", "run/secret",
+		"run/model", "run/model/openai", "run/model/anthropic", "run/model/script",
 		"storage", "storage/agentfile", "storage/kv", "storage/kv/bolt", "storage/workspace",
 	}},
 	"cmd/openapijson": {},
@@ -38,6 +39,7 @@ var rooms = map[string]room{
 	"web":     {imports: []string{"web/gen", "storage", "storage/workspace", "storage/agentfile"}},
 	"run": {imports: []string{
 		"storage", "storage/agentfile", "storage/workspace", "run/command", "run/gateway", "run/sandbox", "run/secret",
+		"run/model", "run/tool", "run/tool/mcp", "run/turn",
 	}},
 
 	"poll": {imports: []string{"gen"}},
@@ -48,10 +50,19 @@ var rooms = map[string]room{
 	"internal/needs": {kit: true},
 
 	"run/command":             {imports: []string{"run/sandbox"}},
+	"run/model":               {},
+	"run/model/wire":          {imports: []string{"run/model"}},
+	"run/model/openai":        {imports: []string{"run/model", "run/model/wire"}},
+	"run/model/anthropic":     {imports: []string{"run/model", "run/model/wire"}},
+	"run/model/modeltest":     {kit: true, imports: []string{"run/model", "run/model/wire"}},
+	"run/model/script":        {imports: []string{"run/model"}},
+	"run/turn":                {imports: []string{"run/model"}},
 	"run/sandbox":             {},
 	"run/sandbox/sandboxtest": {imports: []string{"run/sandbox"}, kit: true},
-	"run/gateway":             {},
+	"run/gateway":             {imports: []string{"run/model"}},
+	"run/tool/mcp":            {imports: []string{"run/model", "run/sandbox"}},
 	"run/secret":              {},
+	"run/tool":                {imports: []string{"run/model", "run/sandbox", "storage/workspace"}},
 
 	"storage":           {imports: []string{"storage/kv", "storage/agentfile"}},
 	"storage/agentfile": {},
@@ -67,14 +78,21 @@ var rooms = map[string]room{
 // restricted are packages from elsewhere that only some rooms may import,
 // directly or any package below them.
 var restricted = map[string][]string{
-	"go.etcd.io/bbolt":                      {"storage/kv/bolt"},
-	"github.com/urfave/cli/v3":              {"cmd/agentrun"},
-	"github.com/ogen-go/ogen":               {"handler", "gen", "poll", "web", "web/gen"},
-	"github.com/santhosh-tekuri/jsonschema": {"handler"},
-	"github.com/go-faster/yaml":             {"storage/agentfile", "cmd/openapijson"},
-	"net/http":                              {"cmd/agentrun", "handler", "gen", "poll", "run/gateway", "web", "web/gen"},
-	"os/exec":                               {"run/sandbox", "run/sandbox/sandboxtest", "internal/needs"},
-	"testing":                               {"internal/needs", "storage/storagetest", "storage/kv/kvtest", "run/sandbox/sandboxtest"},
+	"github.com/modelcontextprotocol/go-sdk": {"run/tool/mcp"},
+	"go.etcd.io/bbolt":                       {"storage/kv/bolt"},
+	"github.com/urfave/cli/v3":               {"cmd/agentrun"},
+	"github.com/ogen-go/ogen":                {"handler", "gen", "poll", "web", "web/gen"},
+	"github.com/santhosh-tekuri/jsonschema":  {"handler"},
+	"github.com/google/jsonschema-go":        {"run/tool"},
+	"github.com/go-faster/yaml":              {"storage/agentfile", "cmd/openapijson", "run/model/script"},
+	"github.com/anthropics/anthropic-sdk-go": {"run/model/anthropic"},
+	"github.com/sashabaranov/go-openai":      {"run/model/openai"},
+	"net/http": {
+		"cmd/agentrun", "handler", "gen", "poll", "run", "run/gateway", "run/tool/mcp", "web", "web/gen",
+		"run/model/wire", "run/model/openai", "run/model/anthropic", "run/model/modeltest", "run/tool",
+	},
+	"os/exec": {"run/sandbox", "run/sandbox/sandboxtest", "internal/needs"},
+	"testing": {"internal/needs", "storage/storagetest", "storage/kv/kvtest", "run/sandbox/sandboxtest", "run/model/modeltest"},
 }
 
 // badNames say nothing about what a package is for.

@@ -85,7 +85,7 @@ func newRoot() *cli.Command {
 		ExitErrHandler:        func(context.Context, *cli.Command, error) {},
 		Commands: []*cli.Command{
 			serveCommand(), runCommand(), demoCommand(), doctorCommand(), versionCommand(),
-			orgCommand(), agentCommand(), keyCommand(), runsCommand(),
+			orgCommand(), agentCommand(), keyCommand(), runsCommand(), usageCommand(),
 		},
 	}
 	group(root)

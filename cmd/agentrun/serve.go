@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -23,6 +24,8 @@ func serveCommand() *cli.Command {
 	return leaf(&cli.Command{
 		Name:  "serve",
 		Usage: "serve the API and execute runs",
+		// A provider has commas of its own.
+		DisableSliceFlagSeparator: true,
 		Flags: []cli.Flag{
 			dataFlag(),
 			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:8080", Sources: env("listen"), Usage: "the address to serve on", Validator: notEmpty},
@@ -34,6 +37,7 @@ func serveCommand() *cli.Command {
 				Name: "drain", Value: 30 * time.Second, Sources: env("drain"),
 				Usage: "how long turns may go on after SIGTERM", Validator: atLeast(time.Duration(0)),
 			},
+			providerFlag(),
 			sandboxFlag(),
 			&cli.StringSliceFlag{
 				Name: "allow-read", Sources: env("allow-read"), TakesFile: true, Validator: absolute,
@@ -62,11 +66,15 @@ func serve(ctx context.Context, cmd *cli.Command, _ []string) error {
 	ctx, cancel := untilSignal(ctx)
 	defer cancel()
 	log := newLog()
+	providers, err := openProviders(cmd.StringSlice("provider"))
+	if err != nil {
+		return err
+	}
 	s, err := startServer(ctx, serverConfig{
 		data: cmd.String("data"), listen: cmd.String("listen"), workers: cmd.Int("workers"),
 		drain: cmd.Duration("drain"), idleStop: cmd.Duration("idle-stop"), maxBody: cmd.Int64("max-body"),
-		sandbox: sandbox.Level(cmd.String("sandbox")), allowRead: cmd.StringSlice("allow-read"), secrets: cmd.String("secrets"),
-		log: log,
+		sandbox: sandbox.Level(cmd.String("sandbox")), allowRead: separated(cmd.StringSlice("allow-read")), secrets: cmd.String("secrets"),
+		providers: providers, log: log,
 	})
 	if errors.Is(err, context.Canceled) {
 		return nil // The signal came before anything was served.
@@ -88,9 +96,18 @@ func serve(ctx context.Context, cmd *cli.Command, _ []string) error {
 	return err
 }
 
+// separated takes values apart that have several, with commas.
+func separated(values []string) []string {
+	var all []string
+	for _, value := range values {
+		all = append(all, strings.Split(value, ",")...)
+	}
+	return all
+}
+
 // absolute refuses paths that mean something else elsewhere.
 func absolute(paths []string) error {
-	for _, path := range paths {
+	for _, path := range separated(paths) {
 		if !filepath.IsAbs(path) || filepath.Clean(path) != path {
 			return misuse(fmt.Sprintf("%q: want an absolute path", path))
 		}

@@ -40,8 +40,9 @@ type serverConfig struct {
 	// allowRead are paths that agent files may ask to read.
 	allowRead []string
 	// secrets is the directory of the secrets, empty for none.
-	secrets string
-	log     *zap.Logger
+	secrets   string
+	providers map[string]run.Provider
+	log       *zap.Logger
 }
 
 // server is one running agentrun: the public API and the probes on a TCP
@@ -85,13 +86,13 @@ func startServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 		return nil, err
 	}
 	public, err := handler.New(handler.Config{
-		Store: s.data.store, Workspaces: s.data.spaces, MaxBody: cfg.maxBody, Log: cfg.log,
+		Store: s.data.store, Workspaces: s.data.spaces, MaxBody: cfg.maxBody, Providers: providerNames(cfg.providers), Log: cfg.log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.management, err = web.NewManagement(web.Config{
-		Store: s.data.store, Workspaces: s.data.spaces, Quit: s.quit, Log: cfg.log,
+		Store: s.data.store, Workspaces: s.data.spaces, Providers: providerNames(cfg.providers), Quit: s.quit, Log: cfg.log,
 	})
 	if err != nil {
 		return nil, err
@@ -117,7 +118,7 @@ func (s *server) execute(ctx context.Context, runner sandbox.Runner, secrets *se
 	runs := run.New(run.Config{
 		Store: s.data.store, Workspaces: s.data.spaces, Sandbox: runner,
 		Workers: s.cfg.workers, Drain: s.cfg.drain, IdleStop: s.cfg.idleStop,
-		AllowRead: s.cfg.allowRead, Secrets: secrets, Log: s.cfg.log,
+		AllowRead: s.cfg.allowRead, Secrets: secrets, Providers: s.cfg.providers, Log: s.cfg.log,
 	})
 	runCtx, cancel := context.WithCancel(ctx)
 	s.stopRuns = cancel

@@ -25,7 +25,7 @@ var errSecondDial = errors.New("a second connection for one request")
 // forward sends one plain request over a connection of its own, and its answer
 // back.
 func forward(w http.ResponseWriter, r *http.Request, t target, out *flow) {
-	server := &asked{flow: out, spoken: make(chan struct{})}
+	server := newAsked(out)
 	defer server.Close()
 	proxy := httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
@@ -74,26 +74,28 @@ func transport(server net.Conn) *http.Transport {
 // asked is a connection to a server that is not heard before it is spoken to.
 // net/http writes what one says unasked into the log of the process.
 type asked struct {
-	*flow
+	net.Conn
 	once   sync.Once
 	spoken chan struct{}
 }
 
+func newAsked(c net.Conn) *asked { return &asked{Conn: c, spoken: make(chan struct{})} }
+
 // Read implements net.Conn.
 func (a *asked) Read(p []byte) (int, error) {
 	<-a.spoken
-	return a.flow.Read(p)
+	return a.Conn.Read(p)
 }
 
 // Write implements net.Conn.
 func (a *asked) Write(p []byte) (int, error) {
 	a.once.Do(func() { close(a.spoken) })
-	return a.flow.Write(p)
+	return a.Conn.Write(p)
 }
 
 // Close implements net.Conn, and lets a Read return.
 func (a *asked) Close() error {
-	err := a.flow.Close()
+	err := a.Conn.Close()
 	a.once.Do(func() { close(a.spoken) })
 	return err
 }

@@ -38,8 +38,27 @@
 // that are looked up below name. A NAT64 with a prefix of the network's own is
 // not known, and its addresses count as public.
 //
-// The package knows nothing of runs, sandboxes or models, and imports nothing
-// of agentrun.
+// # The server's own requests
+//
+// Client is for requests that the server makes on behalf of an agent, for the
+// same hosts under the same rules. There the scheme has to be one of the web,
+// and a redirect is judged as if it were the first request.
+//
+// # Models
+//
+// Beside the proxy, the listener takes requests for its own /PROVIDER/… and
+// passes those to the endpoints of a model provider's API on, with the
+// provider's key instead of the client's (Models). Programs that speak to models
+// so need neither a key nor a network. The model of a request is looked at, what
+// is about to be spent is reserved, and what was used is counted from the answer
+// as it passes. A client that ends its own direction ends the request too.
+//
+// A request is written anew from what was understood of it, so that upstream
+// cannot understand another model. What a field other than `model` makes a
+// provider's own tools use is not looked at.
+//
+// The package knows nothing of runs or sandboxes, and imports nothing of
+// agentrun but the seam to models, for what is counted.
 package gateway
 
 import (
@@ -96,6 +115,8 @@ type Config struct {
 	// means that nobody is. It is called by several goroutines at once, must
 	// not wait long, and may not close the gateway.
 	Observe func(Attempt)
+	// Models are what can be asked without a network; the zero value is none.
+	Models Models
 	// Log gets the faults of our own; nil means that nobody does.
 	Log *zap.Logger
 }
@@ -105,23 +126,33 @@ type Config struct {
 type Gateway struct {
 	cfg     Config
 	allowed *allowed
+	models  map[string]*Provider
+	// upstream makes the requests to providers, whatever Allow has.
+	upstream *http.Transport
 
 	// Where tests stand in for the network.
 	lookup func(ctx context.Context, name string) ([]netip.Addr, error)
 	own    func() ([]netip.Addr, error)
 	dial   func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
+	// bodyLimit stands for BodyLimit.
+	bodyLimit time.Duration
 
 	sockets chan struct{} // holds one for each accepted connection
 	ways    chan struct{} // holds one for each connection out
+	large   chan struct{} // holds one for each large request to a model
 
 	mu     sync.Mutex
 	closed bool
 	doors  map[*door]struct{}
 }
 
-// New returns a gateway that serves nothing yet. Errors: ErrAllow.
+// New returns a gateway that serves nothing yet. Errors: ErrAllow, ErrProvider.
 func New(cfg Config) (*Gateway, error) {
 	list, err := parseAllow(cfg.Allow)
+	if err != nil {
+		return nil, err
+	}
+	models, err := checkModels(cfg.Models.Providers)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +164,8 @@ func New(cfg Config) (*Gateway, error) {
 	}
 	return &Gateway{
 		cfg: cfg, allowed: list, lookup: lookup, own: ownAddresses, dial: dial,
-		sockets: make(chan struct{}, MaxSockets), ways: make(chan struct{}, MaxConnections),
+		models: models, upstream: upstreamTransport(), bodyLimit: BodyLimit,
+		sockets: make(chan struct{}, MaxSockets), ways: make(chan struct{}, MaxConnections), large: make(chan struct{}, maxLarge),
 		doors: map[*door]struct{}{},
 	}, nil
 }
@@ -173,6 +205,12 @@ func (g *Gateway) Close() {
 	}
 	for _, d := range doors {
 		<-d.ended
+	}
+	g.upstream.CloseIdleConnections()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, d := range doors {
+		delete(g.doors, d) // those of clients, which nobody serves
 	}
 }
 

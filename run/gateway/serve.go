@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -17,6 +18,10 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request) {
 	// deadline of ours away.
 	defer time.AfterFunc(HeaderLimit, func() { _ = client.Close() })
 
+	if len(d.gateway.models) > 0 && r.URL.Scheme == "" && strings.HasPrefix(r.RequestURI, "/") {
+		d.serveModel(w, r, client)
+		return
+	}
 	authority, defaultPort, refused := requested(r)
 	if refused != nil {
 		answer(w, refused)
@@ -57,6 +62,5 @@ func answer(w http.ResponseWriter, r *refusal) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(r.status)
-	//nolint:gosec // G705: plain text, and no part of the request but a checked host.
 	_, _ = io.WriteString(w, text) // The client may have left.
 }

@@ -244,7 +244,8 @@ func TestServerIsHeardWhenAsked(t *testing.T) {
 			ours, theirs := net.Pipe()
 			go func() { _, _ = io.Copy(theirs, theirs) }()
 			out, _ := newDoor(b.g, b.l).track(ours, func() {})
-			a := &asked{flow: newFlow(out, nil), spoken: make(chan struct{})}
+			f := newFlow(out, nil)
+			a := newAsked(f)
 			heard := make(chan int, 1)
 			go func() {
 				n, _ := a.Read(make([]byte, 1))
@@ -260,7 +261,7 @@ func TestServerIsHeardWhenAsked(t *testing.T) {
 			if n := <-heard; n != strings.Count(name, "asked") {
 				t.Errorf("%s: heard %d bytes", name, n)
 			}
-			a.end()
+			f.end()
 		})
 	}
 	// An answer that comes early is one all the same.

@@ -26,7 +26,8 @@ const (
 	MaxTotal = 4 * MaxValue
 )
 
-// Source is where secrets come from. It may be used by many at once.
+// Source is where secrets come from; the zero Source has none. It may be used by
+// many at once.
 type Source struct {
 	dir string // empty when there is none
 	// variable looks into the server's environment as it was at the start. It
@@ -143,6 +144,9 @@ func (s *Source) read(root *os.Root, name string) (string, error) {
 		default:
 			return value, nil
 		}
+	}
+	if s.variable == nil {
+		return "", fs.ErrNotExist
 	}
 	value, found := s.variable(name)
 	if !found {

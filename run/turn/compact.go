@@ -89,14 +89,14 @@ func (t *turn) compact(ctx context.Context) (failure string, err error) {
 		if err := t.Record(ctx, Entry{Compacted: c}); err != nil {
 			return "", err
 		}
-		t.history = []model.Message{Summarized(summary, t.Input)}
+		t.history = []model.Message{Summarised(summary, t.Input)}
 		t.size = size{}
 		return "", nil
 	}
 }
 
-// Summarized is the message with which a conversation goes on after a summary.
-func Summarized(summary, input string) model.Message {
+// Summarised is the message with which a conversation goes on after a summary.
+func Summarised(summary, input string) model.Message {
 	return model.Message{Role: model.RoleUser, Text: "What happened so far, as you wrote it down when the conversation became too long:\n\n" +
 		summary + "\n\nThe input that you are working on:\n\n" + input}
 }

@@ -209,10 +209,10 @@ func (t *turn) step(ctx context.Context) (failure string, err error) {
 	}
 	t.history = append(t.history, answer.Message)
 	t.size = size{messages: len(t.history), tokens: answer.Usage.Total()}
-	switch {
-	case answer.Stop == model.StopRefused:
+	switch answer.Stop {
+	case model.StopRefused:
 		return "the provider kept the model's answer back", nil
-	case answer.Stop == model.StopLength:
+	case model.StopLength:
 		return "the model's answer was cut off at its limit of tokens", nil
 	default:
 		return "", nil

@@ -110,7 +110,7 @@ func (b *bench) resume() turn.Config {
 		case e.Returned != nil:
 			cfg.History = append(cfg.History, model.Message{Role: model.RoleTool, Result: &e.Returned.Result})
 		case e.Compacted != nil:
-			cfg.History = []model.Message{turn.Summarized(e.Compacted.Summary, cfg.Input)}
+			cfg.History = []model.Message{turn.Summarised(e.Compacted.Summary, cfg.Input)}
 		}
 	}
 	return cfg

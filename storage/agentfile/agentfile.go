@@ -39,6 +39,10 @@ type Definition struct {
 	Tools []string `json:"tools,omitempty"`
 	// MCP are the tool servers offered to the model.
 	MCP []ToolServer `json:"mcp,omitempty"`
+	// Gateway are the names of the providers whose models a program may use
+	// without a key of its own, none twice. Where a program knows of one provider
+	// of a kind only, that is the first. Empty means none.
+	Gateway []string `json:"gateway,omitempty"`
 	// Network is what the agent's commands may reach. Zero means nothing.
 	Network Network `json:"network,omitzero"`
 	// Secrets are the names of environment variables of the agent's commands
@@ -52,6 +56,10 @@ type Definition struct {
 	Read   []string `json:"read,omitempty"`
 	Limits Limits   `json:"limits,omitzero"`
 }
+
+// Resumes says whether a turn that a server's end cut off may be begun again: a
+// model's goes on from what is recorded of it, a program's starts anew.
+func (d Definition) Resumes() bool { return d.Model != "" || d.Restart }
 
 // ToolServer is a tool server of a model; exactly one of Command and URL is set.
 type ToolServer struct {

@@ -37,6 +37,7 @@ env:
   VERSION: 1.10
   EMPTY: ""
 restart: true
+gateway: [openai, lab_2]
 network:
   allow: [api.example.org, "*.Example.COM", xn--bcher-kva.example, 10.0.0.7, "2001:DB8::0:1"]
 secrets: [API_TOKEN, X]
@@ -88,7 +89,7 @@ var definitions = []struct {
 		Env: map[string]string{
 			"_": "under", "LANG": "C.UTF-8", "DEBUG": "1", "VERBOSE": "true", "VERSION": "1.10", "EMPTY": "",
 		},
-		Restart: true,
+		Restart: true, Gateway: []string{"openai", "lab_2"},
 		Network: agentfile.Network{Allow: []string{
 			"api.example.org", "*.example.com", "xn--bcher-kva.example", "10.0.0.7", "2001:db8::1",
 		}},
@@ -185,6 +186,7 @@ func TestJSONForm(t *testing.T) {
 		Name: "n", Command: []string{"c"}, Env: map[string]string{"E": "v"}, Restart: true, Model: "p/m",
 		Instructions: "i", Tools: []string{"t"},
 		MCP:     []agentfile.ToolServer{{Name: "s", Command: []string{"c"}, URL: "http://u"}},
+		Gateway: []string{"g"},
 		Network: agentfile.Network{Allow: []string{"h"}}, Secrets: []string{"S"}, Read: []string{"/r"},
 		Limits: agentfile.Limits{
 			Turn: agentfile.Duration(time.Minute), Steps: 2, Tokens: 3, Memory: 4, Processes: 5, OpenFiles: 6,
@@ -193,7 +195,7 @@ func TestJSONForm(t *testing.T) {
 	}
 	const want = `{"name":"n","command":["c"],"env":{"E":"v"},"restart":true,"model":"p/m","instructions":"i",` +
 		`"tools":["t"],"mcp":[{"name":"s","command":["c"],"url":"http://u"}],` +
-		`"network":{"allow":["h"]},"secrets":["S"],"read":["/r"],` +
+		`"gateway":["g"],"network":{"allow":["h"]},"secrets":["S"],"read":["/r"],` +
 		`"limits":{"turn":"1m0s","steps":2,"tokens":3,"memory":4,"processes":5,"open_files":6,` +
 		`"file_size":7,"workspace":8,"output":9}}`
 	got, err := json.Marshal(d)
@@ -256,7 +258,7 @@ limits:
 		"line 5: tools: goes only with `model`; " +
 		`line 7: limits.turn: want a duration such as 90s, 10m or 2h, have "soon"; ` +
 		"line 8: limits.steps: want a whole number above 0, have 0; " +
-		"line 8: limits.steps: goes only with `model`"
+		"line 8: limits.steps: goes only with `model` or `gateway`"
 	if err == nil {
 		t.Fatal("no error")
 	}

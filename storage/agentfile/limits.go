@@ -12,6 +12,11 @@ import (
 
 // Bounds and defaults of the time and the output of a turn.
 const (
+	// DefaultSteps lets a model work on what takes some patience, and ends one that
+	// goes round in circles.
+	DefaultSteps = 100
+	// MaxCost bounds the cost of a run, in US dollars.
+	MaxCost = 1_000_000
 	// DefaultTurn is the wall time of a turn whose file says nothing.
 	DefaultTurn = 30 * time.Minute
 	// MaxTurn bounds the wall time of a turn.
@@ -75,10 +80,14 @@ const (
 type Limits struct {
 	// Turn is the wall time of a turn, at most MaxTurn.
 	Turn Duration `json:"turn,omitzero"`
-	// Steps is the most model calls of a turn.
+	// Steps is the most answers of models in a turn.
 	Steps int `json:"steps,omitempty"`
-	// Tokens is the most tokens of a turn.
+	// Tokens is the most tokens of a turn, those of requests and those of answers;
+	// zero means no limit.
 	Tokens int `json:"tokens,omitempty"`
+	// Cost is the most that the models of a run may cost, in millionths of a US
+	// dollar; zero means no limit.
+	Cost int64 `json:"cost,omitempty"`
 	// Memory is the data memory of one process in bytes, from MinMemory to
 	// MaxBytes.
 	Memory int64 `json:"memory,omitempty"`
@@ -100,6 +109,9 @@ type Limits struct {
 
 // TurnTime returns the wall time of a turn, the default included.
 func (l Limits) TurnTime() time.Duration { return cmp.Or(time.Duration(l.Turn), DefaultTurn) }
+
+// StepCount returns the most answers of a turn, the default included.
+func (l Limits) StepCount() int { return cmp.Or(l.Steps, DefaultSteps) }
 
 // MemoryBytes returns the data memory of one process, the default included.
 func (l Limits) MemoryBytes() int64 { return cmp.Or(l.Memory, DefaultMemory) }
@@ -142,6 +154,7 @@ func readLimits(p *parser, at string, n *yaml.Node) {
 		"turn":   func(p *parser, at string, n *yaml.Node) { l.Turn = p.duration(at, n) },
 		"steps":  func(p *parser, at string, n *yaml.Node) { l.Steps = p.count(at, n) },
 		"tokens": func(p *parser, at string, n *yaml.Node) { l.Tokens = p.count(at, n) },
+		"cost":   func(p *parser, at string, n *yaml.Node) { l.Cost = p.dollars(at, n) },
 		"memory": func(p *parser, at string, n *yaml.Node) { l.Memory = p.size(at, n, MinMemory, MaxBytes) },
 		"processes": func(p *parser, at string, n *yaml.Node) {
 			l.Processes = p.countWithin(at, n, MinProcesses, MaxProcesses)

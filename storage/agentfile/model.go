@@ -1,17 +1,22 @@
 package agentfile
 
 import (
+	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/go-faster/yaml"
 )
 
 var (
 	modelName  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*/[^\s[:cntrl:]]+$`)
-	toolName   = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 	serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 )
+
+// Tools are the names of the tools that come with agentrun, sorted.
+var Tools = []string{"edit_file", "fetch", "list_files", "read_file", "search", "shell", "write_file"}
 
 func readModel(p *parser, at string, n *yaml.Node) {
 	model, ok := p.text(at, n)
@@ -23,8 +28,8 @@ func readModel(p *parser, at string, n *yaml.Node) {
 
 func readTools(p *parser, at string, n *yaml.Node) {
 	p.def.Tools = p.distinct(at, n, "[shell, read_file]", func(name string) (tool, problem string) {
-		if !toolName.MatchString(name) {
-			problem = quote(name) + " is not the name of a tool"
+		if !slices.Contains(Tools, name) {
+			problem = fmt.Sprintf("no tool %s, there are %s", quote(name), strings.Join(Tools, ", "))
 		}
 		return name, problem
 	})

@@ -108,6 +108,7 @@ func (p *parser) file(root *yaml.Node) {
 		"instructions": func(p *parser, at string, n *yaml.Node) { p.def.Instructions, _ = p.text(at, n) },
 		"tools":        readTools,
 		"mcp":          readToolServers,
+		"gateway":      readGateway,
 		"network":      readNetwork,
 		"secrets":      readSecrets,
 		"read":         readPaths,
@@ -124,11 +125,14 @@ func (p *parser) file(root *yaml.Node) {
 		p.faultAt(0, "", "want `command` (an agent that is a program) or `model`")
 	case command != nil:
 		p.onlyWith("model", "", seen, "instructions", "tools", "mcp")
-		p.onlyWith("model", "limits", p.limits, "steps", "tokens")
+		if seen["gateway"] == nil {
+			p.onlyWith("model` or `gateway", "limits", p.limits, "steps", "tokens", "cost")
+		}
 	default:
-		p.onlyWith("command", "", seen, "restart")
+		p.onlyWith("command", "", seen, "restart", "gateway")
 	}
 	p.envBeside(seen["network"], seen["secrets"])
+	p.gatewayBeside(seen["gateway"], seen["secrets"])
 }
 
 // onlyWith refuses fields that say nothing without another one.

@@ -2,6 +2,7 @@ package agentfile
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +36,17 @@ func (p *parser) count(at string, n *yaml.Node) int {
 		return 0
 	}
 	return v
+}
+
+// dollars reads an amount of US dollars as millionths of one.
+func (p *parser) dollars(at string, n *yaml.Node) int64 {
+	v, err := strconv.ParseFloat(n.Value, 64)
+	tag := n.ShortTag()
+	if n.Kind != yaml.ScalarNode || tag != "!!int" && tag != "!!float" || err != nil || !(v*1e6 >= 1 && v <= MaxCost) {
+		p.fault(n, at, "want US dollars above 0, such as 0.50, have %s", describe(n))
+		return 0
+	}
+	return int64(math.Round(v * 1e6))
 }
 
 // countWithin reads a number with bounds.

@@ -108,7 +108,7 @@ func MustRun(t *testing.T, store *storage.Store, caller storage.Caller, input ..
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := storage.NewRun{ID: id, Caller: caller, Template: caller.AgentID, Name: "test"}
+	n := storage.NewRun{ID: id, Caller: caller, Template: caller.AgentID, Name: "test", Providers: []string{"script"}}
 	if len(input) > 0 {
 		n.Input = &input[0]
 	}

@@ -156,6 +156,12 @@ type Invoker interface {
 	//
 	// GET /api/v1/runs
 	ListRuns(ctx context.Context, params ListRunsParams) ([]Run, error)
+	// ListUsage invokes listUsage operation.
+	//
+	// What models took for each organisation, agent and key, since it was made.
+	//
+	// GET /api/v1/usage
+	ListUsage(ctx context.Context) ([]Usage, error)
 	// SetOrgModels invokes setOrgModels operation.
 	//
 	// Sets the patterns of the models that the organisation's agents may use.
@@ -1568,6 +1574,49 @@ func (c *Client) sendListRuns(ctx context.Context, params ListRunsParams) (res [
 	}()
 
 	result, err := decodeListRunsResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
+// ListUsage invokes listUsage operation.
+//
+// What models took for each organisation, agent and key, since it was made.
+//
+// GET /api/v1/usage
+func (c *Client) ListUsage(ctx context.Context) ([]Usage, error) {
+	res, err := c.sendListUsage(ctx)
+	return res, err
+}
+
+func (c *Client) sendListUsage(ctx context.Context) (res []Usage, err error) {
+
+	u := uri.Clone(c.requestURL(ctx))
+	var pathParts [1]string
+	pathParts[0] = "/api/v1/usage"
+	uri.AddPathParts(u, pathParts[:]...)
+
+	r, err := ht.NewRequest(ctx, "GET", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+
+	resp, err := c.cfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	result, err := decodeListUsageResponse(resp)
 	if err != nil {
 		return res, errors.Wrap(err, "decode response")
 	}

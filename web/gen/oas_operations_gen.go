@@ -27,6 +27,7 @@ const (
 	ListKeysOperation       OperationName = "ListKeys"
 	ListOrgsOperation       OperationName = "ListOrgs"
 	ListRunsOperation       OperationName = "ListRuns"
+	ListUsageOperation      OperationName = "ListUsage"
 	SetOrgModelsOperation   OperationName = "SetOrgModels"
 	StopRunOperation        OperationName = "StopRun"
 	UnarchiveAgentOperation OperationName = "UnarchiveAgent"

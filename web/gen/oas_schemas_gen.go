@@ -981,6 +981,52 @@ func (o OptName) Or(d Name) Name {
 	return d
 }
 
+// NewOptSpent returns new OptSpent with value set to v.
+func NewOptSpent(v Spent) OptSpent {
+	return OptSpent{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptSpent is optional Spent.
+type OptSpent struct {
+	Value Spent
+	Set   bool
+}
+
+// IsSet returns true if OptSpent was set.
+func (o OptSpent) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptSpent) Reset() {
+	var v Spent
+	o.Value = v
+	o.Set = false
+}
+
+// SetTo sets value to v.
+func (o *OptSpent) SetTo(v Spent) {
+	o.Set = true
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptSpent) Get() (v Spent, ok bool) {
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptSpent) Or(d Spent) Spent {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
 // NewOptStatus returns new OptStatus with value set to v.
 func NewOptStatus(v Status) OptStatus {
 	return OptStatus{
@@ -1229,7 +1275,8 @@ type Run struct {
 	// How many turns began.
 	Turns int `json:"turns"`
 	// How many inputs no turn has accepted yet.
-	WaitingInputs int `json:"waiting_inputs"`
+	WaitingInputs int      `json:"waiting_inputs"`
+	Spent         OptSpent `json:"spent"`
 	// When it was created.
 	CreatedAt time.Time `json:"created_at"`
 	// When it last changed.
@@ -1294,6 +1341,11 @@ func (s *Run) GetTurns() int {
 // GetWaitingInputs returns the value of WaitingInputs.
 func (s *Run) GetWaitingInputs() int {
 	return s.WaitingInputs
+}
+
+// GetSpent returns the value of Spent.
+func (s *Run) GetSpent() OptSpent {
+	return s.Spent
 }
 
 // GetCreatedAt returns the value of CreatedAt.
@@ -1366,6 +1418,11 @@ func (s *Run) SetWaitingInputs(val int) {
 	s.WaitingInputs = val
 }
 
+// SetSpent sets the value of Spent.
+func (s *Run) SetSpent(val OptSpent) {
+	s.Spent = val
+}
+
 // SetCreatedAt sets the value of CreatedAt.
 func (s *Run) SetCreatedAt(val time.Time) {
 	s.CreatedAt = val
@@ -1401,7 +1458,8 @@ type RunDetail struct {
 	// How many turns began.
 	Turns int `json:"turns"`
 	// How many inputs no turn has accepted yet.
-	WaitingInputs int `json:"waiting_inputs"`
+	WaitingInputs int      `json:"waiting_inputs"`
+	Spent         OptSpent `json:"spent"`
 	// When it was created.
 	CreatedAt time.Time `json:"created_at"`
 	// When it last changed.
@@ -1468,6 +1526,11 @@ func (s *RunDetail) GetTurns() int {
 // GetWaitingInputs returns the value of WaitingInputs.
 func (s *RunDetail) GetWaitingInputs() int {
 	return s.WaitingInputs
+}
+
+// GetSpent returns the value of Spent.
+func (s *RunDetail) GetSpent() OptSpent {
+	return s.Spent
 }
 
 // GetCreatedAt returns the value of CreatedAt.
@@ -1545,6 +1608,11 @@ func (s *RunDetail) SetWaitingInputs(val int) {
 	s.WaitingInputs = val
 }
 
+// SetSpent sets the value of Spent.
+func (s *RunDetail) SetSpent(val OptSpent) {
+	s.Spent = val
+}
+
 // SetCreatedAt sets the value of CreatedAt.
 func (s *RunDetail) SetCreatedAt(val time.Time) {
 	s.CreatedAt = val
@@ -1572,6 +1640,71 @@ func (s *SetOrgModelsReq) GetModels() Models {
 // SetModels sets the value of Models.
 func (s *SetOrgModelsReq) SetModels(val Models) {
 	s.Models = val
+}
+
+// What models took; absent when none did.
+// Ref: #/components/schemas/Spent
+type Spent struct {
+	// Answers.
+	Calls int64 `json:"calls"`
+	// Tokens of the requests, those from a cache included.
+	Input int64 `json:"input"`
+	// Tokens of the requests that the provider had in a cache.
+	Cached int64 `json:"cached"`
+	// Tokens of the answers.
+	Output int64 `json:"output"`
+	// Millionths of a US dollar, by the prices that the server knows.
+	Cost int64 `json:"cost"`
+}
+
+// GetCalls returns the value of Calls.
+func (s *Spent) GetCalls() int64 {
+	return s.Calls
+}
+
+// GetInput returns the value of Input.
+func (s *Spent) GetInput() int64 {
+	return s.Input
+}
+
+// GetCached returns the value of Cached.
+func (s *Spent) GetCached() int64 {
+	return s.Cached
+}
+
+// GetOutput returns the value of Output.
+func (s *Spent) GetOutput() int64 {
+	return s.Output
+}
+
+// GetCost returns the value of Cost.
+func (s *Spent) GetCost() int64 {
+	return s.Cost
+}
+
+// SetCalls sets the value of Calls.
+func (s *Spent) SetCalls(val int64) {
+	s.Calls = val
+}
+
+// SetInput sets the value of Input.
+func (s *Spent) SetInput(val int64) {
+	s.Input = val
+}
+
+// SetCached sets the value of Cached.
+func (s *Spent) SetCached(val int64) {
+	s.Cached = val
+}
+
+// SetOutput sets the value of Output.
+func (s *Spent) SetOutput(val int64) {
+	s.Output = val
+}
+
+// SetCost sets the value of Cost.
+func (s *Spent) SetCost(val int64) {
+	s.Cost = val
 }
 
 // The state of a run.
@@ -1625,6 +1758,107 @@ func (s *Status) UnmarshalText(data []byte) error {
 		return nil
 	case StatusTerminated:
 		*s = StatusTerminated
+		return nil
+	default:
+		return errors.Errorf("invalid value: %q", data)
+	}
+}
+
+// What models took for somebody.
+// Ref: #/components/schemas/Usage
+type Usage struct {
+	// What it is.
+	Kind UsageKind `json:"kind"`
+	// Its ID.
+	ID uuid.UUID `json:"id"`
+	// Its name; empty when it was deleted.
+	Name  string `json:"name"`
+	Spent Spent  `json:"spent"`
+}
+
+// GetKind returns the value of Kind.
+func (s *Usage) GetKind() UsageKind {
+	return s.Kind
+}
+
+// GetID returns the value of ID.
+func (s *Usage) GetID() uuid.UUID {
+	return s.ID
+}
+
+// GetName returns the value of Name.
+func (s *Usage) GetName() string {
+	return s.Name
+}
+
+// GetSpent returns the value of Spent.
+func (s *Usage) GetSpent() Spent {
+	return s.Spent
+}
+
+// SetKind sets the value of Kind.
+func (s *Usage) SetKind(val UsageKind) {
+	s.Kind = val
+}
+
+// SetID sets the value of ID.
+func (s *Usage) SetID(val uuid.UUID) {
+	s.ID = val
+}
+
+// SetName sets the value of Name.
+func (s *Usage) SetName(val string) {
+	s.Name = val
+}
+
+// SetSpent sets the value of Spent.
+func (s *Usage) SetSpent(val Spent) {
+	s.Spent = val
+}
+
+// What it is.
+type UsageKind string
+
+const (
+	UsageKindOrganisation UsageKind = "organisation"
+	UsageKindAgent        UsageKind = "agent"
+	UsageKindKey          UsageKind = "key"
+)
+
+// AllValues returns all UsageKind values.
+func (UsageKind) AllValues() []UsageKind {
+	return []UsageKind{
+		UsageKindOrganisation,
+		UsageKindAgent,
+		UsageKindKey,
+	}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s UsageKind) MarshalText() ([]byte, error) {
+	switch s {
+	case UsageKindOrganisation:
+		return []byte(s), nil
+	case UsageKindAgent:
+		return []byte(s), nil
+	case UsageKindKey:
+		return []byte(s), nil
+	default:
+		return nil, errors.Errorf("invalid value: %q", s)
+	}
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *UsageKind) UnmarshalText(data []byte) error {
+	switch UsageKind(data) {
+	case UsageKindOrganisation:
+		*s = UsageKindOrganisation
+		return nil
+	case UsageKindAgent:
+		*s = UsageKindAgent
+		return nil
+	case UsageKindKey:
+		*s = UsageKindKey
 		return nil
 	default:
 		return errors.Errorf("invalid value: %q", data)

@@ -136,6 +136,12 @@ type Handler interface {
 	//
 	// GET /api/v1/runs
 	ListRuns(ctx context.Context, params ListRunsParams) ([]Run, error)
+	// ListUsage implements listUsage operation.
+	//
+	// What models took for each organisation, agent and key, since it was made.
+	//
+	// GET /api/v1/usage
+	ListUsage(ctx context.Context) ([]Usage, error)
 	// SetOrgModels implements setOrgModels operation.
 	//
 	// Sets the patterns of the models that the organisation's agents may use.

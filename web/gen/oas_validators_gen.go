@@ -395,3 +395,39 @@ func (s Status) Validate() error {
 		return errors.Errorf("invalid value: %v", s)
 	}
 }
+
+func (s *Usage) Validate() error {
+	if s == nil {
+		return validate.ErrNilPointer
+	}
+
+	var failures []validate.FieldError
+	if err := func() error {
+		if err := s.Kind.Validate(); err != nil {
+			return err
+		}
+		return nil
+	}(); err != nil {
+		failures = append(failures, validate.FieldError{
+			Name:  "kind",
+			Error: err,
+		})
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+	return nil
+}
+
+func (s UsageKind) Validate() error {
+	switch s {
+	case "organisation":
+		return nil
+	case "agent":
+		return nil
+	case "key":
+		return nil
+	default:
+		return errors.Errorf("invalid value: %v", s)
+	}
+}

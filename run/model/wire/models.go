@@ -37,7 +37,7 @@ func (c *Client) list(ctx context.Context, x *Exchange, path string, header http
 	req.Header = header
 	req.Header.Set("User-Agent", "agentrun")
 	x.sent = true
-	res, err := c.http.Do(req) //nolint:gosec // The operator says where the provider is.
+	res, err := c.http.Do(req)
 	if err != nil {
 		return nil, err
 	}
