@@ -57,10 +57,10 @@ func (s *Server) openModels(ctx context.Context, t *storage.Turn) (models gatewa
 		return models, "", err
 	}
 	models.Permit = a.permit
-	models.Reserve = func(_ context.Context, name string, input int64) (func(gateway.Call) error, error) {
+	models.Reserve = func(_ context.Context, name string, most model.Usage) (func(gateway.Call) error, error) {
 		// What was spent is recorded as long as the turn lasts, also when the
 		// program has left.
-		return a.reserve(ctx, name, input)
+		return a.reserve(ctx, name, most)
 	}
 	return models, "", nil
 }
@@ -100,18 +100,17 @@ func (a *account) permit(ctx context.Context, name string) error {
 	return err
 }
 
-// reserve takes what a call is expected to use at least. What an answer under
-// way has beyond that can exceed a limit, and then no other call is made.
-func (a *account) reserve(ctx context.Context, name string, input int64) (settle func(gateway.Call) error, err error) {
+// reserve takes what a call can use at most, as far as its request says. What an
+// answer without a bound has can exceed a limit, and then no other call is made.
+func (a *account) reserve(ctx context.Context, name string, most model.Usage) (settle func(gateway.Call) error, err error) {
 	provider, modelName, _ := a.server.provider(name)
 	price := provider.price(modelName)
-	least := model.Usage{Input: input}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if why := a.reached(least, price); why != "" {
+	if why := a.reached(most, price); why != "" {
 		return nil, &gateway.Denied{Code: "limit_reached", Why: why}
 	}
-	reserved := turn.Spent{Steps: 1, Tokens: least.Total(), Cost: price.Cost(least)}
+	reserved := turn.Spent{Steps: 1, Tokens: most.Total(), Cost: price.Cost(most)}
 	a.add(reserved, 1)
 	began := time.Now()
 	return func(c gateway.Call) error {
@@ -131,16 +130,16 @@ func (a *account) add(s turn.Spent, sign int) {
 }
 
 // reached says which limit is in the way of another call.
-func (a *account) reached(least model.Usage, price model.Price) string {
+func (a *account) reached(most model.Usage, price model.Price) string {
 	l := a.turn.Definition.Limits
 	tokens := int64(l.Tokens)
 	switch {
 	case a.spent.Steps >= l.StepCount():
 		return fmt.Sprintf("the limit of %d answers of models in a turn was reached (limits.steps)", l.StepCount())
-	case tokens > 0 && a.spent.Tokens+least.Total() >= tokens:
-		return fmt.Sprintf("the limit of %d tokens was reached: %d are spent or reserved, and the request has about %d (limits.tokens)",
-			tokens, a.spent.Tokens, least.Total())
-	case l.Cost > 0 && a.spent.Cost+price.Cost(least) >= l.Cost:
+	case tokens > 0 && a.spent.Tokens+most.Total() > tokens:
+		return fmt.Sprintf("the limit of %d tokens was reached: %d are spent or reserved, and the request and its answer can have %d (limits.tokens)",
+			tokens, a.spent.Tokens, most.Total())
+	case l.Cost > 0 && a.spent.Cost+price.Cost(most) > l.Cost:
 		return fmt.Sprintf("the limit of %s was reached: the run has cost %s, with what is reserved (limits.cost)",
 			turn.Dollars(l.Cost), turn.Dollars(a.spent.Cost))
 	}

@@ -154,13 +154,19 @@ func TestLimitsOfPrograms(t *testing.T) {
 		// 120 tokens and 300 millionths of a dollar a call.
 		{"tokens", "{tokens: 300}", "(limits.tokens)", 10},
 		{"cost", "{cost: 0.0007}", "the limit of $0.0007 was reached", 10},
+		// All at once again, each with what its answer can have.
+		{"tokens of answers under way", "{tokens: 350}", "the request and its answer can have", 2},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			u := newUpstream(t)
 			h := newHouse(t)
 			script := tenTimes
-			if row.name != "steps" {
+			switch row.name {
+			case "tokens of answers under way":
+				script = strings.ReplaceAll(script, `"model":"gpt"`, `"model":"gpt","max_tokens":110`)
+			case "steps":
+			default:
 				script = "for i in 1 2 3 4 5 6; do " + askOpenAI + "; done"
 				row.most = 3
 			}

@@ -7,20 +7,22 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"agentrun/run/model"
 )
 
 // A limit is told once and for all: clients do not come again with the same.
 func TestLimitOfModels(t *testing.T) {
 	p := startProvider(t, says(`{}`), func(c *Config) {
-		c.Models.Reserve = func(_ context.Context, name string, input int64) (func(Call) error, error) {
-			if name != "openai/m" && name != "anthropic/m" || input < 4 {
-				t.Errorf("%s with %d", name, input)
+		c.Models.Reserve = func(_ context.Context, name string, most model.Usage) (func(Call) error, error) {
+			if name != "openai/m" && name != "anthropic/m" || most.Input < 4 || most.Output != 2*70 {
+				t.Errorf("%s with %+v", name, most)
 			}
 			return nil, &Denied{Code: "limit_reached", Why: "the limit of 3 was reached (limits.steps)"}
 		}
 	})
 	for _, path := range []string{"/openai/v1/embeddings", "/anthropic/v1/messages"} {
-		status, header, got := p.post(path, `{"model":"m"}`)
+		status, header, got := p.post(path, `{"model":"m","max_tokens":50,"max_completion_tokens":70,"n":2,"max_output_tokens":"x"}`)
 		why, ok := shaped(path, got)
 		if status != http.StatusForbidden || !ok || !strings.Contains(why, "(limits.steps)") || header.Get("X-Should-Retry") != "false" {
 			t.Errorf("%s: %d: %s", path, status, got)

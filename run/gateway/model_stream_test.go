@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-faster/errors"
+
+	"agentrun/run/model"
 )
 
 const streamed = "POST /openai/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 27\r\n\r\n{\"model\":\"m\",\"stream\":true}"
@@ -27,7 +29,7 @@ func TestStreamIsPassedAtOnce(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, "data: [DONE]\n\n")
 	}, func(c *Config) {
-		c.Models.Reserve = func(context.Context, string, int64) (func(Call) error, error) {
+		c.Models.Reserve = func(context.Context, string, model.Usage) (func(Call) error, error) {
 			return func(Call) error { close(settled); return nil }, nil
 		}
 	})
@@ -68,7 +70,7 @@ func hanging(left chan<- struct{}) http.HandlerFunc {
 func TestClientThatLeavesEndsTheRequest(t *testing.T) {
 	left, settled := make(chan struct{}, 1), make(chan Call, 1)
 	p := startProvider(t, hanging(left), func(c *Config) {
-		c.Models.Reserve = func(context.Context, string, int64) (func(Call) error, error) {
+		c.Models.Reserve = func(context.Context, string, model.Usage) (func(Call) error, error) {
 			return func(c Call) error { settled <- c; return nil }, nil
 		}
 	})
@@ -112,7 +114,7 @@ func TestBrokenAnswers(t *testing.T) {
 	}
 	handler, _ := recorded(t, "openai/testdata/openai_text.sse")
 	p = startProvider(t, handler, func(c *Config) {
-		c.Models.Reserve = func(context.Context, string, int64) (func(Call) error, error) {
+		c.Models.Reserve = func(context.Context, string, model.Usage) (func(Call) error, error) {
 			return func(Call) error { return errors.New("no space") }, nil
 		}
 	})

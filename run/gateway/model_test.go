@@ -51,7 +51,7 @@ func startProvider(t *testing.T, answer http.HandlerFunc, change ...func(*Config
 			{Name: "openai", Dialect: OpenAI, BaseURL: server.URL + "/base/v1", Key: realKey},
 			{Name: "anthropic", Dialect: Anthropic, BaseURL: server.URL + "/base/", Key: realKey},
 		},
-		Reserve: func(context.Context, string, int64) (func(Call) error, error) { return p.settle, nil },
+		Reserve: func(context.Context, string, model.Usage) (func(Call) error, error) { return p.settle, nil },
 	}}
 	for _, f := range change {
 		f(&cfg)
@@ -346,7 +346,7 @@ func TestBodyKeepsItsFields(t *testing.T) {
 
 func TestListOfModels(t *testing.T) {
 	p := startProvider(t, says(`{"data":[]}`), func(c *Config) {
-		c.Models.Reserve = func(context.Context, string, int64) (func(Call) error, error) {
+		c.Models.Reserve = func(context.Context, string, model.Usage) (func(Call) error, error) {
 			return nil, errors.New("a list costs nothing")
 		}
 	})

@@ -42,10 +42,11 @@ type Models struct {
 	// is told the program, any other error is one of ours. nil permits all.
 	Permit func(ctx context.Context, model string) error
 	// Reserve is called before a model is asked for what costs tokens, with about
-	// as many as the request has. What it returns is called once, with what came
+	// as many as the request has, and as many as it lets the answer have, 0 when it
+	// does not say. What it returns is called once, with what came
 	// of it, before the end of the answer is passed on; an error of it cuts the
 	// answer off. Its own error is as that of Permit. nil counts nothing.
-	Reserve func(ctx context.Context, model string, input int64) (settle func(Call) error, err error)
+	Reserve func(ctx context.Context, model string, most model.Usage) (settle func(Call) error, err error)
 }
 
 // Call is what came of a request to a model.

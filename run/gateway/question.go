@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-faster/errors"
+
+	"agentrun/run/model"
 )
 
 // Bounds of a request to a model.
@@ -24,6 +26,8 @@ const (
 	maxLarge  = 4
 	// maxModel is how long the name of a model may be.
 	maxModel = 256
+	// maxAnswer and maxAnswers keep what a request asks for within numbers.
+	maxAnswer, maxAnswers = 1 << 40, 1 << 10
 )
 
 // question is what a program wants of a model.
@@ -34,10 +38,36 @@ type question struct {
 	// model is NAME/MODEL; empty when the endpoint has none.
 	model string
 	body  []byte
+	// answer is how many tokens the answer may have, as the request says; 0 when
+	// it does not.
+	answer int64
 }
 
-// input is about how many tokens the request has.
-func (a *question) input() int64 { return estimate(len(a.body)) }
+// most is about how many tokens request and answer have, as far as that is
+// known.
+func (a *question) most() model.Usage {
+	return model.Usage{Input: estimate(len(a.body)), Output: a.answer}
+}
+
+// bounds are the fields with which a request says how long its answers may be,
+// in tokens.
+var bounds = []string{"max_tokens", "max_completion_tokens", "max_output_tokens"}
+
+// bound returns how many tokens all answers together may have. A number that is
+// none is left to the provider.
+func bound(fields map[string]json.RawMessage) int64 {
+	var most, answers int64
+	for _, name := range bounds {
+		var n int64
+		if json.Unmarshal(fields[name], &n) == nil {
+			most = max(most, min(n, maxAnswer))
+		}
+	}
+	if json.Unmarshal(fields["n"], &answers) == nil && answers > 1 {
+		most *= min(answers, maxAnswers)
+	}
+	return most
+}
 
 // asked finds out which endpoint of which provider a request is for.
 func (g *Gateway) asked(r *http.Request) (*question, *denial) {
@@ -109,7 +139,7 @@ func (a *question) understand(body []byte) *denial {
 	if string(fields["background"]) == "true" {
 		return deny(http.StatusBadRequest, "background", "the gateway passes on no requests whose answers come later")
 	}
-	a.model = a.provider.Name + "/" + name
+	a.model, a.answer = a.provider.Name+"/"+name, bound(fields)
 	if err := a.wantUsage(fields); err != nil {
 		return deny(http.StatusBadRequest, "invalid_json", "stream_options is no JSON object")
 	}

@@ -66,7 +66,7 @@ func (d *door) serveModel(w http.ResponseWriter, r *http.Request, client *conn) 
 	settle := func(Call) error { return nil }
 	if !a.endpoint.free && g.cfg.Models.Reserve != nil {
 		var err error
-		if settle, err = g.cfg.Models.Reserve(r.Context(), a.model, a.input()); err != nil {
+		if settle, err = g.cfg.Models.Reserve(r.Context(), a.model, a.most()); err != nil {
 			g.denial(err).write(w, a.provider.Dialect)
 			return
 		}
@@ -260,9 +260,9 @@ func (x *relay) end(whole bool) error {
 	call := Call{Model: x.question.model, Status: x.status}
 	switch {
 	case call.Answered():
-		call.Usage, call.Estimated = x.counter.result(x.question.input(), whole)
+		call.Usage, call.Estimated = x.counter.result(x.question.most().Input, whole)
 	case x.lost:
-		call.Usage, call.Estimated = model.Usage{Input: x.question.input()}, true
+		call.Usage, call.Estimated = model.Usage{Input: x.question.most().Input}, true
 	}
 	err := x.settle(call)
 	if err != nil {

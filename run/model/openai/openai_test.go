@@ -56,9 +56,10 @@ func TestRecorded(t *testing.T) {
 		"openai_refusal":  {Stop: model.StopRefused, Usage: model.Usage{Input: 81, Output: 11}, Message: model.Message{Text: "I'm sorry, I can't help with that."}},
 		"openai_filtered": {Stop: model.StopRefused, Usage: model.Usage{Input: 66, Output: 3}, Message: model.Message{Text: "The first step"}},
 		"openai_length":   {Stop: model.StopLength, Usage: model.Usage{Input: 14, Output: 3}, Message: model.Message{Text: "Once upon a"}},
-		"llamacpp_text":   {Stop: model.StopEnd, Usage: model.Usage{Input: 27, Output: 5}, Message: model.Message{Text: "Hello!"}},
-		"llamacpp_calls": {Stop: model.StopCalls, Usage: model.Usage{Input: 198, Output: 21}, Message: model.Message{Calls: []model.ToolCall{
-			call("0wTqLs8JxMzA1cYb3kV0fR6n2u7PqN5d", "run_command", `{"command":"ls -l"}`),
+		// These two are as llama.cpp's server sent them, to a small model.
+		"llamacpp_text": {Stop: model.StopEnd, Usage: model.Usage{Input: 16, Output: 8}, Message: model.Message{Text: "The capital of France is Paris."}},
+		"llamacpp_calls": {Stop: model.StopCalls, Usage: model.Usage{Input: 220, Cached: 1, Output: 33}, Message: model.Message{Calls: []model.ToolCall{
+			call("vtNuFrkJmPdgisn2lB2McxOSba9kuTVu", "read_file", `{"path": "notes.txt"}`),
 		}}},
 		"ollama_text": {Stop: model.StopEnd, Usage: model.Usage{Input: 31, Output: 8}, Message: model.Message{Text: "2 + 2 = 4."}},
 		"ollama_calls": {Stop: model.StopCalls, Usage: model.Usage{Input: 178, Output: 37}, Message: model.Message{Calls: []model.ToolCall{
