@@ -15,9 +15,14 @@ import (
 	"time"
 )
 
-// restartSteps are the steps of the turn in TestModelTurnRestarts, each with
-// one call of a tool.
-const restartSteps = 60
+// restartKills is how often TestModelTurnRestarts kills the server: at each of
+// the first steps of its turn. Each step has one call of a tool. The last step
+// is killed at nowhere: when the end of a server takes a call's effect away,
+// the next call's effect tells that it is over.
+const (
+	restartKills = 60
+	restartSteps = restartKills + 1
+)
 
 // restartPoints are the events at which the server ends, by turns: before a
 // call, in the middle of it, when its effect is there and it is not over, for
@@ -66,7 +71,7 @@ func TestModelTurnRestarts(t *testing.T) {
 		_ = p.cmd.Process.Signal(end)
 		<-p.ended
 	}
-	for step := 1; step <= restartSteps; step++ {
+	for step := 1; step <= restartKills; step++ {
 		if step%5 == 0 {
 			life(step, step+1, syscall.SIGTERM)
 		}
@@ -95,11 +100,11 @@ func TestModelTurnRestarts(t *testing.T) {
 			again++
 		}
 	}
-	if again < restartSteps/2 {
+	if again < restartKills/2 {
 		t.Errorf("the turn was begun again only %d times: the server mostly ended elsewhere", again)
 	}
 	t.Logf("%d kill -9 and %d SIGTERM injected, %d survived; %d effects of %d calls, none twice; the model was told of %d interruptions; the last end took %s",
-		restartSteps, points-restartSteps, points, len(strings.Fields(string(effects))), restartSteps, told, time.Since(begun).Round(time.Millisecond))
+		restartKills, points-restartKills, points, len(strings.Fields(string(effects))), restartSteps, told, time.Since(begun).Round(time.Millisecond))
 }
 
 // restartEvent is an event as it is printed.
