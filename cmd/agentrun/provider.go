@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-faster/errors"
 	"github.com/urfave/cli/v3"
@@ -20,7 +21,7 @@ import (
 )
 
 // providerSyntax is what --provider takes.
-const providerSyntax = "NAME=openai|anthropic,BASE_URL or NAME=script,DIR, and then any of window=TOKENS and price=[MODEL:]INPUT/OUTPUT (US dollars per million tokens)"
+const providerSyntax = "NAME=openai|anthropic,BASE_URL or NAME=script,DIR, and then any of window=TOKENS, silence=DURATION and price=[MODEL:]INPUT/OUTPUT (US dollars per million tokens)"
 
 func providerFlag() cli.Flag {
 	return &cli.StringSliceFlag{
@@ -37,7 +38,9 @@ func providerFlag() cli.Flag {
 type provider struct {
 	name, dialect, base string
 	window              int64
-	prices              []run.ModelPrice
+	// silence is how long it may say nothing; 0 means the clients' own bounds.
+	silence time.Duration
+	prices  []run.ModelPrice
 }
 
 var providerName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
@@ -83,6 +86,12 @@ func parseProvider(line string) (provider, error) {
 				return provider{}, errors.Errorf("window %q is no number of tokens", value)
 			}
 			p.window = tokens
+		case "silence":
+			silence, err := time.ParseDuration(value)
+			if err != nil || silence <= 0 {
+				return provider{}, errors.Errorf("silence %q is no duration such as 5m", value)
+			}
+			p.silence = silence
 		case "price":
 			price, err := parsePrice(value)
 			if err != nil {
@@ -181,9 +190,9 @@ func (p provider) open(key string) (run.Provider, error) {
 	upstream := &run.Upstream{Dialect: p.dialect, BaseURL: p.base, Key: key}
 	switch p.dialect {
 	case "openai":
-		client, err = openai.New(openai.Config{BaseURL: p.base, Key: key})
+		client, err = openai.New(openai.Config{BaseURL: p.base, Key: key, FirstByte: p.silence, BetweenBytes: p.silence})
 	case "anthropic":
-		client, err = anthropic.New(anthropic.Config{BaseURL: p.base, Key: key})
+		client, err = anthropic.New(anthropic.Config{BaseURL: p.base, Key: key, FirstByte: p.silence, BetweenBytes: p.silence})
 	default:
 		client, err = script.New(p.base)
 		upstream = nil // It speaks no HTTP.

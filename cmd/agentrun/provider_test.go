@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -18,14 +19,14 @@ import (
 
 func TestParseProviders(t *testing.T) {
 	got, err := parseProviders([]string{
-		"local=openai,http://127.0.0.1:11434/v1", "\na.b-c=anthropic,https://h/x,window=8000,price=claude-*:3/0.3/15,price=1/2\n\n  s=script,/srv/scripts \n",
+		"local=openai,http://127.0.0.1:11434/v1", "\na.b-c=anthropic,https://h/x,window=8000,silence=5m,price=claude-*:3/0.3/15,price=1/2\n\n  s=script,/srv/scripts \n",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []provider{
 		{name: "local", dialect: "openai", base: "http://127.0.0.1:11434/v1"},
-		{name: "a.b-c", dialect: "anthropic", base: "https://h/x", window: 8000, prices: []run.ModelPrice{
+		{name: "a.b-c", dialect: "anthropic", base: "https://h/x", window: 8000, silence: 5 * time.Minute, prices: []run.ModelPrice{
 			{Models: "claude-*", Price: model.Price{Input: 3, Cached: 0.3, Output: 15}},
 			{Models: "*", Price: model.Price{Input: 1, Cached: 1, Output: 2}},
 		}},
@@ -43,6 +44,8 @@ func TestParseProviders(t *testing.T) {
 		"local=ollama,http://h":                  `no dialect "ollama"`,
 		"local=openai,http://h,window=many":      `window "many" is no number of tokens`,
 		"local=openai,http://h,window=0":         `window "0" is no number of tokens`,
+		"local=openai,http://h,silence=5":        `silence "5" is no duration`,
+		"local=openai,http://h,silence=-1s":      `silence "-1s" is no duration`,
 		"local=openai,http://h,price=1":          "price: want INPUT/OUTPUT",
 		"local=openai,http://h,price=1/2/3/4":    "price: want INPUT/OUTPUT",
 		"local=openai,http://h,price=1/-2":       `price: "-2" is no amount`,
