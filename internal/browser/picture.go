@@ -1,0 +1,65 @@
+package browser
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// pictures is where pictures of pages go. It is no part of the repository.
+const pictures = "AGENTRUN_SCREENSHOTS"
+
+// views are how a page is looked at.
+var views = []struct {
+	name          string
+	width, height int64
+	scheme        string
+}{
+	{"light", 1280, 900, "light"},
+	{"dark", 1280, 900, "dark"},
+	{"narrow", 360, 800, "light"},
+}
+
+// Picture keeps pictures of the page as it is, light, dark and narrow, in the
+// folder that AGENTRUN_SCREENSHOTS names; without it, none. It returns the
+// page's width on the narrow screen, which is 360 unless something sticks out.
+func (b *Tab) Picture(name string) (narrow int) {
+	b.t.Helper()
+	folder := os.Getenv(pictures)
+	for _, v := range views {
+		b.Look(v.scheme, v.width, v.height)
+		if v.name == "narrow" {
+			narrow = Evaluate[int](b, `document.documentElement.scrollWidth`)
+		}
+		if folder == "" {
+			continue
+		}
+		picture, err := chromedp.Run(b.Context, chromedp.FullScreenshot(100))
+		if err == nil {
+			err = os.MkdirAll(folder, 0o750)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, name+"-"+v.name+".png"), picture, 0o600)
+		}
+		if err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	b.Look("light", 1280, 900)
+	return narrow
+}
+
+// Look sets the colour scheme and the size of the screen.
+func (b *Tab) Look(scheme string, width, height int64) {
+	b.t.Helper()
+	b.Do(chromedp.EmulateViewport(width, height), func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
+		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}, //nolint:misspell // Its name.
+		})
+		return chromedp.Void{}, err
+	})
+}

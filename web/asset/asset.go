@@ -1,0 +1,56 @@
+// Package asset is what browsers load besides pages: style sheets, scripts and
+// icons, which are part of the binary. Every file has an address with a hash of
+// its content in it, so that browsers keep it for good and never use an old
+// one. It may not know pages, storage or sessions, and imports nothing of
+// agentrun.
+package asset
+
+import (
+	_ "embed"
+	"net/http"
+)
+
+var (
+	//go:embed app.css
+	appCSS []byte
+	//go:embed agent.css
+	agentCSS []byte
+	//go:embed agent.js
+	agentJS []byte
+	//go:embed run.css
+	runCSS []byte
+	//go:embed app.js
+	appJS []byte
+	//go:embed run.js
+	runJS []byte
+	//go:embed icon.svg
+	icon []byte
+	//go:embed vendored/htmx.org/dist/htmx.min.js
+	htmx []byte
+	//go:embed vendored/htmx.org/dist/ext/hx-sse.min.js
+	htmxSSE []byte
+)
+
+// app is what the pages of the application load.
+var app = NewSet("/static/", map[string][]byte{
+	"app.css":       appCSS,
+	"agent.css":     agentCSS,
+	"agent.js":      agentJS,
+	"run.css":       runCSS,
+	"app.js":        appJS,
+	"run.js":        runJS,
+	"icon.svg":      icon,
+	"htmx.min.js":   htmx,
+	"hx-sse.min.js": htmxSSE,
+})
+
+// Handler serves the files of the application, below /static/.
+func Handler() http.Handler { return app }
+
+// URL is the address of a file of the application, such as
+// /static/0123456789abcdef/app.css for app.css. It panics when there is no such
+// file.
+func URL(name string) string { return app.URL(name) }
+
+// Sizes are the compressed sizes of the application's files in bytes, by name.
+func Sizes() map[string]int { return app.Sizes() }

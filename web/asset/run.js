@@ -1,0 +1,22 @@
+// What the pages of runs do in the browser besides what htmx does.
+(() => {
+  "use strict";
+
+  // A list that was filtered in place keeps its address up to date, so that it
+  // can be reloaded and passed on.
+  document.addEventListener("htmx:after:swap", (event) => {
+    const ctx = event.detail.ctx;
+    if (!ctx?.sourceElement?.matches?.("[data-address]")) return;
+    const address = new URL(ctx.request.action, location.href);
+    for (const [name, value] of [...address.searchParams]) {
+      if (!value) address.searchParams.delete(name);
+    }
+    history.replaceState(history.state, "", address.pathname + address.search);
+  });
+
+  // Ctrl+Enter sends what was written.
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.isComposing) return;
+    if (event.target instanceof HTMLTextAreaElement && event.target.matches("[data-submits]")) event.target.form.requestSubmit();
+  });
+})();
