@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"time"
 
 	"github.com/go-faster/errors"
@@ -44,6 +45,8 @@ type revisionRecord struct {
 	Source     string               `json:"source"`
 	Definition agentfile.Definition `json:"definition"`
 	CreatedAt  time.Time            `json:"created_at"`
+	// CreatedBy names who applied it; empty when that is not known.
+	CreatedBy string `json:"created_by,omitempty"`
 }
 
 func revisionKey(agent AgentID, revision uint32) []byte {
@@ -52,15 +55,19 @@ func revisionKey(agent AgentID, revision uint32) []byte {
 
 // ApplyAgent creates the agent that file names in the organisation with this
 // ID or name, or gives the agent of that name a new revision; a file equal to
-// the one in force changes nothing. Errors: ErrOrgNotFound, ErrInvalidName.
+// the one in force changes nothing. Errors: ErrForbidden, ErrOrgNotFound,
+// ErrInvalidName.
 func (s *Store) ApplyAgent(ctx context.Context, org string, file agentfile.File) (Agent, error) {
 	if err := checkName(file.Definition.Name); err != nil {
 		return Agent{}, err
 	}
 	var agent Agent
 	err := s.update(ctx, func(tx *tx) error {
-		owner, err := findOrg(tx, org)
+		owner, err := findOrg(tx, tx.actor, org)
 		if err != nil {
+			return err
+		}
+		if err := tx.may(ScopeAgents); err != nil {
 			return err
 		}
 		rec, err := tx.agentToApply(owner.ID, file.Definition.Name)
@@ -77,11 +84,14 @@ func (s *Store) ApplyAgent(ctx context.Context, org string, file agentfile.File)
 		rec.Revision++
 		rec.UpdatedAt = tx.now
 		agent = rec.agent()
-		rev := revisionRecord{Source: file.Source, Definition: file.Definition, CreatedAt: tx.now}
+		rev := revisionRecord{Source: file.Source, Definition: file.Definition, CreatedAt: tx.now, CreatedBy: tx.actor.Name}
 		if err := put(tx, spaceRevisions, revisionKey(rec.ID, rec.Revision), rev); err != nil {
 			return err
 		}
-		return put(tx, spaceAgents, rec.ID.UUID[:], *rec)
+		if err := put(tx, spaceAgents, rec.ID.UUID[:], *rec); err != nil {
+			return err
+		}
+		return tx.audit("agent.apply", rec.OrgID, agent.subject(), fmt.Sprintf("revision %d", rec.Revision))
 	})
 	return agent, err
 }
@@ -105,13 +115,17 @@ func (tx *tx) agentToApply(org OrgID, name string) (*agentRecord, error) {
 	return rec, put(tx, spaceAgentNames, nameKey, ref[AgentID]{rec.ID})
 }
 
-// Agents returns the agents that are not deleted, oldest first.
-func (s *Store) Agents(ctx context.Context) ([]Agent, error) {
+func (a Agent) subject() Subject { return Subject{Kind: "agent", ID: a.ID.UUID, Name: a.Name} }
+
+// Agents returns the agents that are not deleted and that the actor sees, oldest
+// first; of one organisation when org is not nil.
+func (s *Store) Agents(ctx context.Context, org *OrgID) ([]Agent, error) {
 	agents := []Agent{}
+	actor := ActorOf(ctx)
 	err := s.db.View(ctx, func(r kv.Reader) error {
 		agents = agents[:0]
 		return scan(r, kv.Range{Space: spaceAgents}, func(_ []byte, rec agentRecord) error {
-			if !rec.Deleted {
+			if !rec.Deleted && actor.sees(rec.OrgID) && (org == nil || *org == rec.OrgID) {
 				agents = append(agents, rec.agent())
 			}
 			return nil
@@ -121,11 +135,12 @@ func (s *Store) Agents(ctx context.Context) ([]Agent, error) {
 }
 
 // FindAgent returns the agent with this ID, or the only one with this name.
-// Errors: ErrAgentNotFound (deleted agents included), ErrAmbiguousName.
+// Errors: ErrAgentNotFound (also for deleted agents, and those that the actor
+// does not see), ErrAmbiguousName.
 func (s *Store) FindAgent(ctx context.Context, ref string) (Agent, error) {
 	var agent Agent
 	err := s.db.View(ctx, func(r kv.Reader) error {
-		rec, err := findAgent(r, ref)
+		rec, err := findAgent(r, ActorOf(ctx), ref)
 		if err == nil {
 			agent = rec.agent()
 		}
@@ -139,7 +154,7 @@ func (s *Store) FindAgent(ctx context.Context, ref string) (Agent, error) {
 func (s *Store) AgentFile(ctx context.Context, ref string) (agentfile.File, error) {
 	var file agentfile.File
 	err := s.db.View(ctx, func(r kv.Reader) error {
-		rec, err := findAgent(r, ref)
+		rec, err := findAgent(r, ActorOf(ctx), ref)
 		if err != nil {
 			return err
 		}
@@ -154,9 +169,14 @@ func (s *Store) AgentFile(ctx context.Context, ref string) (agentfile.File, erro
 }
 
 // SetArchived archives or unarchives an agent. An archived agent takes no new
-// run and no new input; what runs may end. Errors: those of FindAgent.
+// run and no new input; what runs may end. Errors: those of FindAgent;
+// ErrForbidden.
 func (s *Store) SetArchived(ctx context.Context, ref string, archived bool) (Agent, error) {
-	return s.changeAgent(ctx, ref, func(_ *tx, rec *agentRecord) error {
+	action := Action("agent.unarchive")
+	if archived {
+		action = "agent.archive"
+	}
+	return s.changeAgent(ctx, ref, action, func(_ *tx, rec *agentRecord) error {
 		rec.Archived = archived
 		return nil
 	})
@@ -164,9 +184,9 @@ func (s *Store) SetArchived(ctx context.Context, ref string, archived bool) (Age
 
 // DeleteAgent deletes an agent: its name is free again, its keys find no agent
 // any more, its runs in flight are stopped, its other runs stay readable.
-// Errors: those of FindAgent.
+// Errors: those of FindAgent; ErrForbidden.
 func (s *Store) DeleteAgent(ctx context.Context, ref string) (Agent, error) {
-	return s.changeAgent(ctx, ref, func(tx *tx, rec *agentRecord) error {
+	return s.changeAgent(ctx, ref, "agent.delete", func(tx *tx, rec *agentRecord) error {
 		rec.Deleted = true
 		if err := tx.Delete(spaceAgentNames, join(rec.OrgID.UUID[:], []byte(rec.Name))); err != nil {
 			return err
@@ -175,33 +195,47 @@ func (s *Store) DeleteAgent(ctx context.Context, ref string) (Agent, error) {
 	})
 }
 
-// changeAgent applies change to one agent, in one transaction.
-func (s *Store) changeAgent(ctx context.Context, ref string, change func(*tx, *agentRecord) error) (Agent, error) {
+// changeAgent applies change to one agent, in one transaction. One that comes out
+// as it went in is not written.
+func (s *Store) changeAgent(ctx context.Context, ref string, action Action, change func(*tx, *agentRecord) error) (Agent, error) {
 	var agent Agent
 	err := s.update(ctx, func(tx *tx) error {
-		rec, err := findAgent(tx, ref)
+		rec, err := findAgent(tx, tx.actor, ref)
 		if err != nil {
 			return err
 		}
+		if err := tx.may(ScopeAgents); err != nil {
+			return err
+		}
+		before := *rec
 		if err := change(tx, rec); err != nil {
 			return err
 		}
+		if *rec == before {
+			agent = rec.agent()
+			return nil
+		}
 		rec.UpdatedAt = tx.now
 		agent = rec.agent()
-		return put(tx, spaceAgents, rec.ID.UUID[:], *rec)
+		if err := put(tx, spaceAgents, rec.ID.UUID[:], *rec); err != nil {
+			return err
+		}
+		return tx.audit(action, rec.OrgID, agent.subject(), "")
 	})
 	return agent, err
 }
 
-func findAgent(r kv.Reader, name string) (*agentRecord, error) {
+// findAgent returns the agent with this ID, or the only one of that name which
+// the actor sees.
+func findAgent(r kv.Reader, actor Actor, name string) (*agentRecord, error) {
 	if id, err := uuid.Parse(name); err == nil {
 		rec, err := get[agentRecord](r, spaceAgents, id[:])
-		if err == nil && (rec == nil || rec.Deleted) {
+		if err == nil && (rec == nil || rec.Deleted || !actor.sees(rec.OrgID)) {
 			err = errors.Wrapf(ErrAgentNotFound, "%q", name)
 		}
 		return rec, err
 	}
-	orgs, err := allOrgs(r)
+	orgs, err := allOrgs(r, actor)
 	if err != nil {
 		return nil, err
 	}

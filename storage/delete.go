@@ -10,9 +10,9 @@ import (
 // transcript and its history. What stays is the row, terminated and empty.
 // The workspace is for others to remove: Erasures leads to it, and the run is
 // Erasing until WorkspaceErased. A deleted run stays as it is. Errors:
-// ErrRunNotFound.
+// ErrRunNotFound, ErrForbidden.
 func (s *Store) DeleteRun(ctx context.Context, id RunID, reason string) (Run, error) {
-	return s.changeRun(ctx, id, func(tx *tx, rec *runRecord) error {
+	return s.actOnRun(ctx, id, "run.delete", func(tx *tx, rec *runRecord) error {
 		if rec.Deleted {
 			return nil
 		}

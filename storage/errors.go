@@ -70,6 +70,44 @@ var (
 	// ErrKeyNotFound says that no API key has this ID.
 	ErrKeyNotFound = errors.New("no such key")
 
+	// ErrForbidden says that the actor may see something and not do that to it.
+	ErrForbidden = errors.New("not allowed")
+
+	// ErrUserNotFound says that no user has this ID or email address, or none
+	// that the actor may see.
+	ErrUserNotFound = errors.New("no such user")
+
+	// ErrTokenNotFound says that no token of the user's has this ID.
+	ErrTokenNotFound = errors.New("no such token")
+
+	// ErrInvalidToken says that a personal access token is malformed, unknown,
+	// expired, or of a user who is disabled; which of them is not said.
+	ErrInvalidToken = errors.New("invalid personal access token")
+
+	// ErrInvalidScope says that a token is to have no scope, or one that does not
+	// exist.
+	ErrInvalidScope = errors.New("invalid scope")
+
+	// ErrSignInRefused says that the address, the password or the session is not
+	// good; which of them is not said.
+	ErrSignInRefused = errors.New("the email address or the password is wrong")
+
+	// ErrAlreadySetUp says that there is a user already.
+	ErrAlreadySetUp = errors.New("this server is set up already")
+
+	// ErrLastOperator says that nobody would be left who can sign in as operator.
+	ErrLastOperator = errors.New("the last operator has to stay one who can sign in")
+
+	// ErrInvalidEmail says that an email address cannot be one.
+	ErrInvalidEmail = errors.New("invalid email address")
+
+	// ErrWeakPassword says that a password is too short or too long; the text
+	// says which.
+	ErrWeakPassword = errors.New("invalid password")
+
+	// ErrRevisionNotFound says that an agent has no revision of this number.
+	ErrRevisionNotFound = errors.New("no such revision")
+
 	// ErrNameTaken says that a name is in use where it has to be unique.
 	ErrNameTaken = errors.New("name is taken")
 

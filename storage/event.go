@@ -170,7 +170,7 @@ func (s *Store) StateAndEvents(ctx context.Context, run RunID, after uint64, lim
 	var events []Event
 	err := s.db.View(ctx, func(r kv.Reader) error {
 		events = []Event{}
-		rec, err := runByID(r, run)
+		rec, err := seenRun(r, ActorOf(ctx), run)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,9 @@
 package storage
 
 import (
+	"encoding/binary"
+	"time"
+
 	"github.com/go-faster/errors"
 	"github.com/google/uuid"
 )
@@ -14,6 +17,10 @@ type (
 	AgentID struct{ uuid.UUID }
 	// KeyID identifies an API key; it is no secret.
 	KeyID struct{ uuid.UUID }
+	// UserID identifies a user.
+	UserID struct{ uuid.UUID }
+	// TokenID identifies a personal access token; it is no secret.
+	TokenID struct{ uuid.UUID }
 	// RunID identifies a run; on the wire it is the agent_id.
 	RunID struct{ uuid.UUID }
 )
@@ -31,6 +38,20 @@ func newUUID() (uuid.UUID, error) {
 		return uuid.UUID{}, errors.Wrap(err, "new ID")
 	}
 	return id, nil
+}
+
+// firstRunID returns what the IDs of runs that were made at a moment or later
+// are not below: an ID begins with its milliseconds since 1970 (RFC 9562, 5.7).
+func firstRunID(at time.Time) []byte {
+	var id uuid.UUID
+	milli := uint64(max(0, at.UnixMilli())) << 16
+	binary.BigEndian.PutUint64(id[:8], milli)
+	return id[:]
+}
+
+// idTime returns when an ID was made, to the millisecond.
+func idTime(id uuid.UUID) time.Time {
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(id[:8]) >> 16)).UTC()
 }
 
 // join concatenates the parts of a key.

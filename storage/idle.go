@@ -100,8 +100,18 @@ func (tx *tx) stopIdle(id RunID, reason string) error {
 }
 
 // indexIdleRuns enters the idle runs of data in which they were not indexed.
-// Runs that cannot be read are passed over.
 func (tx *tx) indexIdleRuns() error {
+	return tx.eachRun(func(rec *runRecord) error {
+		if err := tx.indexIdle(rec); err != nil {
+			return err
+		}
+		return put(tx, spaceRuns, rec.ID.UUID[:], *rec)
+	})
+}
+
+// eachRun hands every run of old data to a migration. Those that cannot be read
+// are passed over.
+func (tx *tx) eachRun(do func(*runRecord) error) error {
 	rng := kv.Range{Space: spaceRuns, Limit: scanBatch}
 	for {
 		pairs, err := tx.Scan(rng)
@@ -116,10 +126,7 @@ func (tx *tx) indexIdleRuns() error {
 			if err != nil {
 				return err
 			}
-			if err := tx.indexIdle(rec); err != nil {
-				return err
-			}
-			if err := put(tx, spaceRuns, p.Key, *rec); err != nil {
+			if err := do(rec); err != nil {
 				return err
 			}
 		}

@@ -16,10 +16,10 @@ type inputRecord struct {
 // GiveInput gives a run one more input. An idle run starts to wait for a
 // worker in the same transaction; during a turn the input waits, and starts a
 // turn of its own when those before it are over. Errors: ErrRunNotFound,
-// ErrRunTerminated (also while the run is being stopped), ErrAgentDeleted,
+// ErrForbidden, ErrRunTerminated (also while the run is being stopped), ErrAgentDeleted,
 // *ArchivedError.
 func (s *Store) GiveInput(ctx context.Context, id RunID, text string) (Run, error) {
-	return s.changeRun(ctx, id, func(tx *tx, rec *runRecord) error {
+	return s.actOnRun(ctx, id, "run.input", func(tx *tx, rec *runRecord) error {
 		// A run that is to end would drop the input: better to refuse it now.
 		if rec.State == StateTerminated || rec.Stopping != "" {
 			return errors.Wrapf(ErrRunTerminated, "run %s", id)

@@ -268,7 +268,7 @@ func TestTombstone(t *testing.T) {
 		if left, err := l.store.Erasures(t.Context(), 0); err != nil || !slices.Equal(left, want) {
 			t.Errorf("%s: workspaces left: %v, %v", when, left, err)
 		}
-		if runs, err := l.store.Runs(t.Context(), storage.RunFilter{}); err != nil || len(runs) != 0 {
+		if runs, _, err := l.store.Runs(t.Context(), storage.RunFilter{}); err != nil || len(runs) != 0 {
 			t.Errorf("%s: listed: %+v, %v", when, runs, err)
 		}
 	}

@@ -330,7 +330,7 @@ func (m *machine) check(t *rapid.T) {
 			left = append(left, r.id)
 		}
 	}
-	runs, err := m.store.Runs(t.Context(), storage.RunFilter{})
+	runs, _, err := m.store.Runs(t.Context(), storage.RunFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -43,15 +44,22 @@ type orgRecord struct {
 func (r orgRecord) org() Org { return Org(r) }
 
 // CreateOrg makes an organisation that allows any model. Errors:
-// ErrInvalidName, ErrNameTaken.
+// ErrForbidden, ErrInvalidName, ErrNameTaken.
 func (s *Store) CreateOrg(ctx context.Context, name string) (Org, error) {
 	var org Org
 	err := s.update(ctx, func(tx *tx) (err error) {
-		org, err = tx.createOrg(name)
-		return err
+		if err := tx.may(ScopeAdmin); err != nil {
+			return err
+		}
+		if org, err = tx.createOrg(name); err != nil {
+			return err
+		}
+		return tx.audit("organisation.create", org.ID, org.subject(), "")
 	})
 	return org, err
 }
+
+func (o Org) subject() Subject { return Subject{Kind: "organisation", ID: o.ID.UUID, Name: o.Name} }
 
 func (tx *tx) createOrg(name string) (Org, error) {
 	if err := checkName(name); err != nil {
@@ -75,20 +83,22 @@ func (tx *tx) createOrg(name string) (Org, error) {
 	return rec.org(), put(tx, spaceOrgs, rec.ID.UUID[:], rec)
 }
 
-// Orgs returns all organisations, oldest first.
+// Orgs returns all organisations that the actor sees, oldest first.
 func (s *Store) Orgs(ctx context.Context) ([]Org, error) {
 	var orgs []Org
 	err := s.db.View(ctx, func(r kv.Reader) (err error) {
-		orgs, err = allOrgs(r)
+		orgs, err = allOrgs(r, ActorOf(ctx))
 		return err
 	})
 	return orgs, err
 }
 
-func allOrgs(r kv.Reader) ([]Org, error) {
+func allOrgs(r kv.Reader, actor Actor) ([]Org, error) {
 	orgs := []Org{}
 	err := scan(r, kv.Range{Space: spaceOrgs}, func(_ []byte, rec orgRecord) error {
-		orgs = append(orgs, rec.org())
+		if actor.sees(rec.ID) {
+			orgs = append(orgs, rec.org())
+		}
 		return nil
 	})
 	return orgs, err
@@ -98,7 +108,7 @@ func allOrgs(r kv.Reader) ([]Org, error) {
 func (s *Store) FindOrg(ctx context.Context, ref string) (Org, error) {
 	var org Org
 	err := s.db.View(ctx, func(r kv.Reader) error {
-		rec, err := findOrg(r, ref)
+		rec, err := findOrg(r, ActorOf(ctx), ref)
 		if err == nil {
 			org = rec.org()
 		}
@@ -107,7 +117,9 @@ func (s *Store) FindOrg(ctx context.Context, ref string) (Org, error) {
 	return org, err
 }
 
-func findOrg(r kv.Reader, name string) (*orgRecord, error) {
+// findOrg returns the organisation with this ID or name; one that the actor does
+// not see is not found.
+func findOrg(r kv.Reader, actor Actor, name string) (*orgRecord, error) {
 	id, err := uuid.Parse(name)
 	if err != nil {
 		index, err := get[ref[OrgID]](r, spaceOrgNames, []byte(name))
@@ -120,29 +132,39 @@ func findOrg(r kv.Reader, name string) (*orgRecord, error) {
 		id = index.ID.UUID
 	}
 	rec, err := get[orgRecord](r, spaceOrgs, id[:])
-	if err == nil && rec == nil {
+	if err == nil && (rec == nil || !actor.sees(rec.ID)) {
 		err = errors.Wrapf(ErrOrgNotFound, "%q", name)
 	}
 	return rec, err
 }
 
 // SetModels replaces the model allowlist of the organisation with this ID or
-// name. Errors: ErrOrgNotFound, ErrInvalidPattern.
+// name. Errors: ErrForbidden, ErrOrgNotFound, ErrInvalidPattern.
 func (s *Store) SetModels(ctx context.Context, ref string, patterns []string) (Org, error) {
 	for _, p := range patterns {
-		if p == "" || strings.ContainsFunc(p, unicode.IsSpace) || strings.ContainsFunc(p, unicode.IsControl) {
+		if p == "" || !utf8.ValidString(p) || strings.ContainsFunc(p, unicode.IsSpace) || strings.ContainsFunc(p, unicode.IsControl) {
 			return Org{}, errors.Errorf("%w %q: want a glob over provider/model such as 'openai/*'", ErrInvalidPattern, p)
 		}
 	}
 	var org Org
 	err := s.update(ctx, func(tx *tx) error {
-		rec, err := findOrg(tx, ref)
+		rec, err := findOrg(tx, tx.actor, ref)
 		if err != nil {
 			return err
 		}
+		if err := tx.may(ScopeAdmin); err != nil {
+			return err
+		}
+		if slices.Equal(rec.Models, patterns) {
+			org = rec.org()
+			return nil
+		}
 		rec.Models = append([]string{}, patterns...)
 		org = rec.org()
-		return put(tx, spaceOrgs, rec.ID.UUID[:], *rec)
+		if err := put(tx, spaceOrgs, rec.ID.UUID[:], *rec); err != nil {
+			return err
+		}
+		return tx.audit("organisation.models", org.ID, org.subject(), strings.Join(org.Models, " "))
 	})
 	return org, err
 }

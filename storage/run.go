@@ -160,6 +160,9 @@ func (s *Store) CreateRun(ctx context.Context, n NewRun) (Run, error) {
 		if err := put(tx, spaceAgentRuns, join(rec.AgentID.UUID[:], rec.ID.UUID[:]), present{}); err != nil {
 			return err
 		}
+		if err := tx.indexOwned(rec); err != nil {
+			return err
+		}
 		run = rec.run()
 		return tx.putRun(rec)
 	})
@@ -238,6 +241,27 @@ func lastID(space string, key []byte) (RunID, error) {
 	return RunID{id}, nil
 }
 
+// subject is what the audit log says of the run.
+func (r *runRecord) subject() Subject { return Subject{Kind: "run", ID: r.ID.UUID, Name: r.Name} }
+
+// actOnRun applies what the actor wants to one run; what changes nothing is not
+// in the audit log. Errors: ErrRunNotFound, ErrForbidden.
+func (s *Store) actOnRun(ctx context.Context, id RunID, action Action, change func(*tx, *runRecord) error) (Run, error) {
+	return s.changeRun(ctx, id, func(tx *tx, rec *runRecord) error {
+		if !tx.actor.sees(rec.OrgID) {
+			return errors.Wrapf(ErrRunNotFound, "run %s", id)
+		}
+		if err := tx.may(ScopeRuns); err != nil {
+			return err
+		}
+		before := *rec
+		if err := change(tx, rec); err != nil || *rec == before {
+			return err
+		}
+		return tx.audit(action, rec.OrgID, rec.subject(), "")
+	})
+}
+
 // changeRun applies change to the row of one run, in one transaction. A row
 // that comes out as it went in is not written.
 func (s *Store) changeRun(ctx context.Context, id RunID, change func(*tx, *runRecord) error) (Run, error) {
@@ -286,11 +310,20 @@ func indexedRun(r kv.Reader, id RunID) (*runRecord, error) {
 	return rec, err
 }
 
-// Run returns a run for the management API; ErrRunNotFound.
+// seenRun returns a run that the actor sees; ErrRunNotFound.
+func seenRun(r kv.Reader, actor Actor, id RunID) (*runRecord, error) {
+	rec, err := runByID(r, id)
+	if err == nil && !actor.sees(rec.OrgID) {
+		rec, err = nil, errors.Wrapf(ErrRunNotFound, "run %s", id)
+	}
+	return rec, err
+}
+
+// Run returns a run that the actor sees; ErrRunNotFound.
 func (s *Store) Run(ctx context.Context, id RunID) (Run, error) {
 	var run Run
 	err := s.db.View(ctx, func(r kv.Reader) error {
-		rec, err := runByID(r, id)
+		rec, err := seenRun(r, ActorOf(ctx), id)
 		if err == nil {
 			run = rec.run()
 		}
@@ -308,54 +341,4 @@ func (s *Store) HasRun(ctx context.Context, id uuid.UUID) (bool, error) {
 		return err
 	})
 	return has, err
-}
-
-// RunFilter chooses among the runs that nobody wanted deleted.
-type RunFilter struct {
-	// Agent is the agent of the runs; nil means every agent's.
-	Agent *AgentID
-	// State is the state of the runs; empty means every state.
-	State State
-	// Limit is the most runs to return; 0 means all.
-	Limit int
-}
-
-// scanBatch is how many keys a filtered scan reads at a time.
-const scanBatch = 256
-
-// Runs returns the runs that fit, newest first.
-func (s *Store) Runs(ctx context.Context, f RunFilter) ([]Run, error) {
-	var runs []Run
-	err := s.db.View(ctx, func(r kv.Reader) error {
-		runs = []Run{}
-		rng := kv.Range{Space: spaceRuns}
-		if f.Agent != nil {
-			rng = kv.Prefix(spaceAgentRuns, f.Agent.UUID[:])
-		}
-		rng.Reverse, rng.Limit = true, scanBatch
-		for {
-			pairs, err := r.Scan(rng)
-			if err != nil || len(pairs) == 0 {
-				return err
-			}
-			for _, p := range pairs {
-				id, err := lastID(rng.Space, p.Key)
-				if err != nil {
-					return err
-				}
-				rec, err := indexedRun(r, id)
-				if err != nil {
-					return err
-				}
-				if rec.Deleted || f.State != "" && rec.State != f.State {
-					continue
-				}
-				if runs = append(runs, rec.run()); len(runs) == f.Limit {
-					return nil
-				}
-			}
-			rng.To = join(pairs[len(pairs)-1].Key)
-		}
-	})
-	return runs, err
 }

@@ -29,11 +29,25 @@ const (
 	spaceIdle       = "idle"
 	spaceErasures   = "erasures"
 	spaceSpent      = "spent"
+	spaceSpentDaily = "spent_daily"
+	spaceOrgRuns    = "org_runs"
+	spaceKeyRuns    = "key_runs"
+
+	spaceKeyRefusals = "key_refusals"
+	spaceUsers       = "users"
+	spaceUserEmails  = "user_emails"
+	spaceSessions    = "sessions"
+	spaceTokens      = "tokens"
+	spaceTokenHashes = "token_hashes"
+	spaceUserTokens  = "user_tokens"
+	spaceAudit       = "audit"
+	spaceOrgAudit    = "org_audit"
 )
 
 var (
 	keySchema = []byte("schema")
 	keyEpoch  = []byte("epoch")
+	keyAudit  = []byte("audit")
 )
 
 // A migration brings the data from the version before it to its own.
@@ -50,6 +64,7 @@ var migrations = []migration{
 		return err
 	}},
 	{name: "idle runs in the order in which they became so", up: (*tx).indexIdleRuns},
+	{name: "the runs of each organisation and of each key", up: (*tx).indexOwnedRuns},
 }
 
 type schemaRecord struct {

@@ -89,6 +89,7 @@ func TestSchemaIsDrawn(t *testing.T) {
 	if _, err := s.DeleteRun(t.Context(), id, "test"); err != nil {
 		t.Fatal(err)
 	}
+	fillPeople(t, s, caller)
 	var used []string
 	for space := range log.spaces {
 		used = append(used, space)
@@ -98,6 +99,26 @@ func TestSchemaIsDrawn(t *testing.T) {
 	slices.Sort(drawn)
 	if diff := cmp.Diff(drawn, used); diff != "" {
 		t.Errorf("drawn (-) and used (+) spaces differ:\n%s", diff)
+	}
+}
+
+// fillPeople makes what belongs to people: a user, a session, a token.
+func fillPeople(t *testing.T, s *Store, caller Caller) {
+	t.Helper()
+	user, err := s.SetUp(t.Context(), "one@example.org", "a long password")
+	if err != nil {
+		t.Fatal(err)
+	}
+	actor, err := s.UserActor(t.Context(), user.ID, user.Generation, "192.0.2.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.CreateToken(WithActor(t.Context(), actor), "one", []Scope{ScopeRead}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	s.NoteRefused(caller.KeyID, 409)
+	if err := errors.Join(s.FlushUses(t.Context()), s.PutSession(t.Context(), "token", nil, time.Now().Add(time.Hour))); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -126,6 +147,51 @@ var migrationTests = []func(t *testing.T, s *Store){
 		}
 	},
 	testIndexOfIdleRuns,
+	testIndexOfOwnedRuns,
+}
+
+// testIndexOfOwnedRuns takes a store back to the version before its third
+// migration.
+func testIndexOfOwnedRuns(t *testing.T, s *Store) {
+	caller := callerOf(t, s, applyEcho(t, s))
+	run := createRun(t, s, caller, "hello")
+	err := s.update(t.Context(), func(tx *tx) error {
+		return errors.Join(
+			tx.Delete(spaceOrgRuns, join(caller.OrgID.UUID[:], run.ID.UUID[:])),
+			tx.Delete(spaceKeyRuns, join(caller.KeyID.UUID[:], run.ID.UUID[:])),
+			put(tx, spaceMeta, keySchema, schemaRecord{Version: 2}),
+		)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	find := func(f RunFilter) []RunID {
+		t.Helper()
+		runs, _, err := s.Runs(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []RunID
+		for _, found := range runs {
+			if found.ID == run.ID {
+				ids = append(ids, found.ID)
+			}
+		}
+		return ids
+	}
+	for _, f := range []RunFilter{{Org: &caller.OrgID}, {Key: &caller.KeyID}} {
+		if got := find(f); len(got) != 0 {
+			t.Fatalf("before: %v", got)
+		}
+	}
+	if err := s.migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []RunFilter{{Org: &caller.OrgID}, {Key: &caller.KeyID}} {
+		if got := find(f); len(got) != 1 {
+			t.Errorf("after: %v", got)
+		}
+	}
 }
 
 // testIndexOfIdleRuns takes a store back to the version before its second

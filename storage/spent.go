@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"time"
 
 	"github.com/go-faster/errors"
 	"github.com/google/uuid"
@@ -74,13 +75,66 @@ func (tx *tx) spend(rec *runRecord, spent Spent) error {
 			return err
 		}
 	}
-	return nil
+	return tx.spendToday(rec.OrgID, spent)
 }
 
-// Spenders returns everybody for whom models have worked, with what they have
-// spent, organisations first, then agents, then keys, the oldest first.
+// spendToday adds to what an organisation has spent today, by UTC.
+func (tx *tx) spendToday(org OrgID, spent Spent) error {
+	key := spentDailyKey(org, tx.now)
+	before, err := get[Spent](tx, spaceSpentDaily, key)
+	if err != nil {
+		return err
+	}
+	if before == nil {
+		before = &Spent{}
+	}
+	return put(tx, spaceSpentDaily, key, before.plus(spent))
+}
+
+func spentDailyKey(org OrgID, day time.Time) []byte {
+	return join(org.UUID[:], []byte(day.UTC().Format("20060102")))
+}
+
+// DailySpent is what an organisation spent on a day.
+type DailySpent struct {
+	// Day is its first moment, by UTC.
+	Day   time.Time
+	Spent Spent
+}
+
+// SpentByDay returns what the organisation with this ID or name spent on each of
+// the last days, today included, oldest first; those without any are there too.
+// Errors: ErrOrgNotFound.
+func (s *Store) SpentByDay(ctx context.Context, ref string, days int) ([]DailySpent, error) {
+	var all []DailySpent
+	err := s.db.View(ctx, func(r kv.Reader) error {
+		all = []DailySpent{}
+		org, err := findOrg(r, ActorOf(ctx), ref)
+		if err != nil {
+			return err
+		}
+		today := s.now().UTC().Truncate(24 * time.Hour)
+		for ago := days - 1; ago >= 0; ago-- {
+			day := DailySpent{Day: today.AddDate(0, 0, -ago)}
+			spent, err := get[Spent](r, spaceSpentDaily, spentDailyKey(org.ID, day.Day))
+			if err != nil {
+				return err
+			}
+			if spent != nil {
+				day.Spent = *spent
+			}
+			all = append(all, day)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// Spenders returns everybody for whom models have worked and whom the actor
+// sees, with what they have spent, organisations first, then agents, then keys, the oldest first.
 func (s *Store) Spenders(ctx context.Context) ([]Spender, error) {
 	var all []Spender
+	actor := ActorOf(ctx)
 	err := s.db.View(ctx, func(r kv.Reader) error {
 		all = []Spender{}
 		for _, kind := range []SpenderKind{SpenderOrg, SpenderAgent, SpenderKey} {
@@ -89,8 +143,10 @@ func (s *Store) Spenders(ctx context.Context) ([]Spender, error) {
 				if err != nil {
 					return errors.Wrapf(ErrDamagedRecord, "%s %x", spaceSpent, key)
 				}
-				name, err := nameOf(r, kind, id)
-				all = append(all, Spender{Kind: kind, ID: id, Name: name, Spent: spent})
+				name, org, err := nameOf(r, kind, id)
+				if err == nil && actor.sees(org) {
+					all = append(all, Spender{Kind: kind, ID: id, Name: name, Spent: spent})
+				}
 				return err
 			})
 			if err != nil {
@@ -102,25 +158,30 @@ func (s *Store) Spenders(ctx context.Context) ([]Spender, error) {
 	return all, err
 }
 
-func nameOf(r kv.Reader, kind SpenderKind, id uuid.UUID) (string, error) {
+// nameOf returns the name of a spender, empty when it was deleted, and the
+// organisation that it belongs to, zero when that is not known any more.
+func nameOf(r kv.Reader, kind SpenderKind, id uuid.UUID) (string, OrgID, error) {
 	switch kind {
 	case SpenderOrg:
 		rec, err := get[orgRecord](r, spaceOrgs, id[:])
 		if err != nil || rec == nil {
-			return "", err
+			return "", OrgID{id}, err
 		}
-		return rec.Name, nil
+		return rec.Name, rec.ID, nil
 	case SpenderAgent:
 		rec, err := get[agentRecord](r, spaceAgents, id[:])
-		if err != nil || rec == nil || rec.Deleted {
-			return "", err
+		switch {
+		case err != nil || rec == nil:
+			return "", OrgID{}, err
+		case rec.Deleted:
+			return "", rec.OrgID, nil
 		}
-		return rec.Name, nil
+		return rec.Name, rec.OrgID, nil
 	default:
 		rec, err := get[keyRecord](r, spaceKeys, id[:])
 		if err != nil || rec == nil {
-			return "", err
+			return "", OrgID{}, err
 		}
-		return rec.Name, nil
+		return rec.Name, rec.OrgID, nil
 	}
 }

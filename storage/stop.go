@@ -11,9 +11,9 @@ import (
 // StopRun ends a run: at once when no server holds it, else as soon as its
 // holder has seen to it that nothing of it is alive; the run returned says
 // which. reason goes to the history. A run that is terminated, or is being
-// stopped, stays as it is. Errors: ErrRunNotFound.
+// stopped, stays as it is. Errors: ErrRunNotFound, ErrForbidden.
 func (s *Store) StopRun(ctx context.Context, id RunID, reason string) (Run, error) {
-	return s.changeRun(ctx, id, func(tx *tx, rec *runRecord) error { return tx.stop(rec, reason) })
+	return s.actOnRun(ctx, id, "run.stop", func(tx *tx, rec *runRecord) error { return tx.stop(rec, reason) })
 }
 
 // StopRequested returns why the run of a claim is to end; empty when it is not.

@@ -2,18 +2,20 @@
 // transitions. Every rule that must hold across rows is checked inside the
 // transaction that writes them, here and nowhere else. It speaks no HTTP, runs
 // nothing, reads no clock but the one it was given, and knows the store
-// underneath only as package kv.
+// underneath only as package kv. What people may see and do is decided here too:
+// see Actor.
 //
 // # The schema
 //
 // Spaces, with keys on the left and records on the right. ‖ joins the parts of
-// a key; ORG, AGENT, KEY, RUN and TICKET are 16 bytes of a UUID, SEQ and SINCE
+// a key; ORG, AGENT, KEY, RUN, USER, TOKEN and TICKET are 16 bytes of a UUID, SEQ and SINCE
 // are big-endian 64-bit numbers, REV is one of 32 bits. Every value is a checksummed
 // record (see record.go).
 //
 //	meta
 //	├── "schema"             version of this drawing
-//	└── "epoch"              raised each time the store is opened
+//	├── "epoch"              raised each time the store is opened
+//	└── "audit"              number and sum of the last entry of the audit log
 //	orgs
 //	└── ORG                  an organisation with its model allowlist
 //	org_names
@@ -50,11 +52,36 @@
 //	└── RUN                  a deleted run whose workspace is still there
 //	spent
 //	└── KIND‖ID              what models took for an organisation, agent or key
+//	spent_daily
+//	└── ORG‖DAY              what models took for an organisation on a day (YYYYMMDD)
+//	org_runs
+//	└── ORG‖RUN              the runs of an organisation
+//	key_runs
+//	└── KEY‖RUN              the runs that a key made
+//	key_refusals
+//	└── KEY                  the last requests of a key that made no run
+//	users
+//	└── USER                 a person who can sign in
+//	user_emails
+//	└── EMAIL                → USER
+//	sessions
+//	└── SHA-256 of a token   a session of the application
+//	tokens
+//	└── TOKEN                a personal access token without its secret
+//	token_hashes
+//	└── SHA-256 of a secret  → TOKEN
+//	user_tokens
+//	└── USER‖TOKEN           the tokens of a user
+//	audit
+//	└── SEQ                  an entry of the audit log
+//	org_audit
+//	└── ORG‖SEQ              the entries of an organisation
 package storage
 
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-faster/errors"
@@ -66,6 +93,8 @@ import (
 type Options struct {
 	// Now is the clock; nil means time.Now. It orders nothing.
 	Now func() time.Time
+	// PasswordCost is that of new passwords; zero means what is recommended.
+	PasswordCost PasswordCost
 }
 
 // Store is the data of one agentrun: nouns in, nouns out, each method one
@@ -73,8 +102,11 @@ type Options struct {
 type Store struct {
 	db       kv.DB
 	now      func() time.Time
+	cost     PasswordCost
 	epoch    uint64
 	watchers watchers
+	access   atomic.Uint64
+	uses     uses
 
 	failOnce sync.Once
 	failed   chan struct{}
@@ -85,7 +117,10 @@ type Store struct {
 // stale. Data of a newer agentrun is refused untouched with ErrNewerSchema.
 // The Store owns db from then on, also when Open fails.
 func Open(ctx context.Context, db kv.DB, opts Options) (*Store, error) {
-	s := &Store{db: db, now: opts.Now, failed: make(chan struct{})}
+	s := &Store{db: db, now: opts.Now, cost: opts.PasswordCost, failed: make(chan struct{})}
+	if s.cost == (PasswordCost{}) {
+		s.cost = usualCost
+	}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -116,20 +151,24 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 // tx is one run of an update function: the store's transaction, the time that
-// all of its rows carry, and the runs that it changed.
+// all of its rows carry, for whom it is, and the runs that it changed.
 type tx struct {
 	kv.Tx
 	now     time.Time
 	epoch   uint64
+	actor   Actor
 	changed []RunID
+	// access is true when somebody may have lost what they could see.
+	access bool
 }
 
 // update runs fn in a transaction and, once that is durable, wakes the
 // watchers of the runs that fn changed.
 func (s *Store) update(ctx context.Context, fn func(*tx) error) error {
 	var last *tx
+	actor := ActorOf(ctx)
 	err := s.db.Update(ctx, func(raw kv.Tx) error {
-		last = &tx{Tx: raw, now: s.now().UTC(), epoch: s.epoch}
+		last = &tx{Tx: raw, now: s.now().UTC(), epoch: s.epoch, actor: actor}
 		return fn(last)
 	})
 	if errors.Is(err, kv.ErrUnknown) {
@@ -138,6 +177,27 @@ func (s *Store) update(ctx context.Context, fn func(*tx) error) error {
 	if err != nil {
 		return err
 	}
+	if last.access {
+		s.access.Add(1)
+	}
 	s.watchers.wake(last.changed)
 	return nil
 }
+
+// Put implements kv.Tx.
+func (tx *tx) Put(space string, key, value []byte) error {
+	tx.access = tx.access || space == spaceUsers
+	return tx.Tx.Put(space, key, value)
+}
+
+// Delete implements kv.Tx.
+func (tx *tx) Delete(space string, key []byte) error {
+	tx.access = tx.access || space == spaceUsers || space == spaceSessions
+	return tx.Tx.Delete(space, key)
+}
+
+// AccessChanges counts the commits after which somebody may see less than
+// before: a user was changed or deleted, or a session ended otherwise than by its
+// time. Whoever shows things for long looks at it, and asks UserActor again only
+// when it has risen.
+func (s *Store) AccessChanges() uint64 { return s.access.Load() }

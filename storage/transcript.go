@@ -58,12 +58,12 @@ func (s *Store) StateAndTranscript(ctx context.Context, caller Caller, id RunID)
 }
 
 // RunWithTranscript returns a run and its transcript, from one snapshot, for
-// the management API; ErrRunNotFound.
+// the management API; ErrRunNotFound also when the actor does not see it.
 func (s *Store) RunWithTranscript(ctx context.Context, id RunID) (Run, []Message, error) {
 	var run Run
 	var messages []Message
 	err := s.db.View(ctx, func(r kv.Reader) error {
-		rec, err := runByID(r, id)
+		rec, err := seenRun(r, ActorOf(ctx), id)
 		if err != nil {
 			return err
 		}

@@ -275,7 +275,7 @@ func TestRunsList(t *testing.T) {
 	}
 	count := func(f storage.RunFilter) int {
 		t.Helper()
-		runs, err := s.Runs(t.Context(), f)
+		runs, _, err := s.Runs(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"agentrun/storage"
 	"agentrun/storage/agentfile"
+	"agentrun/storage/kv"
 	"agentrun/storage/kv/bolt"
 	"agentrun/storage/kv/kvtest"
 	"agentrun/storage/workspace"
@@ -21,15 +22,25 @@ func Open(t *testing.T) *storage.Store {
 }
 
 // OpenFile opens the store in the file at path, as a server's start does; it is
-// closed with the test at the latest.
+// closed with the test at the latest. Passwords cost next to nothing unless opts
+// says otherwise.
 func OpenFile(t *testing.T, path string, opts storage.Options) *storage.Store {
+	t.Helper()
+	return OpenWrapped(t, path, opts, func(db kv.DB) kv.DB { return db })
+}
+
+// OpenWrapped is OpenFile with something between the store and its file.
+func OpenWrapped(t *testing.T, path string, opts storage.Options, wrap func(kv.DB) kv.DB) *storage.Store {
 	t.Helper()
 	db, err := bolt.Open(path, bolt.Options{InitialMmapSize: 64 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
+	if opts.PasswordCost == (storage.PasswordCost{}) {
+		opts.PasswordCost = storage.PasswordCost{Passes: 1, Memory: 64}
+	}
 	// Every rule has to bear that its function runs more than once.
-	store, err := storage.Open(t.Context(), kvtest.Rerun(db), opts)
+	store, err := storage.Open(t.Context(), kvtest.Rerun(wrap(db)), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
