@@ -5,4 +5,5 @@ package agentrun
 
 //go:generate go tool ogen --clean --config .ogen.yml --target gen --package gen openapi.yaml
 //go:generate go run ./cmd/openapijson openapi.yaml handler/openapi.json
+//go:generate go run ./cmd/openapijson web/openapi.yaml web/openapi.json
 //go:generate go tool ogen --clean --config .ogen.yml --target web/gen --package gen web/openapi.yaml

@@ -104,17 +104,17 @@ func (h *Handler) answerError(_ context.Context, w http.ResponseWriter, r *http.
 	case errors.As(err, &security) && errors.Is(err, ogenerrors.ErrSecurityRequirementIsNotSatisfied):
 		err = errMissingKey
 	case errors.As(err, &params):
-		writeJSON(w, http.StatusUnprocessableEntity, invalidBody{pathIssues(runSegment(r))})
+		h.answerIssues(w, r, pathIssues(runSegment(r)))
 		return
 	case errors.As(err, &body):
 		issues, tooLarge := bodyFaults(r, err)
 		if tooLarge == nil {
-			writeJSON(w, http.StatusUnprocessableEntity, invalidBody{issues})
+			h.answerIssues(w, r, issues)
 			return
 		}
 		err = tooLarge
 	case errors.As(err, &invalid):
-		writeJSON(w, http.StatusUnprocessableEntity, invalidBody{invalid.issues})
+		h.answerIssues(w, r, invalid.issues)
 		return
 	case errors.Is(err, storage.ErrCommitUnknown):
 		// Neither a yes nor a no would be the truth: the client gets no answer
@@ -132,7 +132,21 @@ func (h *Handler) answerError(_ context.Context, w http.ResponseWriter, r *http.
 	if a.status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
+	h.noteRefused(r, a.status)
 	writeDetail(w, a)
+}
+
+func (h *Handler) answerIssues(w http.ResponseWriter, r *http.Request, issues []issue) {
+	h.noteRefused(r, http.StatusUnprocessableEntity)
+	writeJSON(w, http.StatusUnprocessableEntity, invalidBody{issues})
+}
+
+// noteRefused remembers, for the log of the key, that a request to create a run
+// was refused. A request whose key was refused is nobody's.
+func (h *Handler) noteRefused(r *http.Request, status int) {
+	if who, ok := r.Context().Value(callerSlot{}).(*storage.Caller); ok && r.Method == http.MethodPost && who.KeyID != (storage.KeyID{}) {
+		h.store.NoteRefused(who.KeyID, status)
+	}
 }
 
 // bodyFaults returns everything that is wrong with a body that the generated

@@ -86,6 +86,9 @@ func New(cfg Config) (http.Handler, error) {
 		if r.Header.Get("Content-Type") == jsonType {
 			r.Body = newWithoutMark(r.Body)
 		}
+		if r.Method == http.MethodPost {
+			r = r.WithContext(context.WithValue(r.Context(), callerSlot{}, new(storage.Caller)))
+		}
 		server.ServeHTTP(w, r)
 	}), nil
 }

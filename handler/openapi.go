@@ -12,6 +12,10 @@ import (
 	"github.com/go-faster/errors"
 )
 
+// Contract returns the public contract in JSON, as it is served. It must not be
+// changed.
+func Contract() []byte { return openapiJSON }
+
 // openapiJSON is the contract as it is served: made of openapi.yaml by
 // `go generate`, in its order.
 //

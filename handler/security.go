@@ -11,6 +11,10 @@ import (
 
 type callerKey struct{}
 
+// callerSlot is where the context of a request has the place for its caller,
+// which the error handler reads: it does not get the context of the operation.
+type callerSlot struct{}
+
 // callerOf returns whom the request of an authenticated operation speaks for.
 func callerOf(ctx context.Context) storage.Caller {
 	caller, _ := ctx.Value(callerKey{}).(storage.Caller)
@@ -35,6 +39,9 @@ func (h *Handler) authenticate(ctx context.Context, key string) (context.Context
 	caller, err := h.store.Authenticate(ctx, key)
 	if err != nil {
 		return nil, err
+	}
+	if slot, ok := ctx.Value(callerSlot{}).(*storage.Caller); ok {
+		*slot = caller
 	}
 	return context.WithValue(ctx, callerKey{}, caller), nil
 }

@@ -12,8 +12,12 @@ import (
 )
 
 // ListAgents implements listAgents.
-func (m *Management) ListAgents(ctx context.Context) ([]gen.Agent, error) {
-	agents, err := m.store.Agents(ctx)
+func (m *Management) ListAgents(ctx context.Context, params gen.ListAgentsParams) ([]gen.Agent, error) {
+	org, err := m.orgID(ctx, params.Org)
+	if err != nil {
+		return nil, err
+	}
+	agents, err := m.store.Agents(ctx, org)
 	return each(agents, agentToAPI), err
 }
 
@@ -33,12 +37,15 @@ func (m *Management) ApplyAgent(ctx context.Context, req *gen.ApplyAgentReq) (*g
 // warnings says what will keep the agent from working on this server.
 func (m *Management) warnings(d agentfile.Definition) []string {
 	warnings := []string{}
-	if provider, _, _ := strings.Cut(d.Model, "/"); d.Model != "" && !slices.Contains(m.providers, provider) {
+	configured := func(name string) bool {
+		return slices.ContainsFunc(m.providers, func(p Provider) bool { return p.Name == name })
+	}
+	if provider, _, _ := strings.Cut(d.Model, "/"); d.Model != "" && !configured(provider) {
 		warnings = append(warnings, fmt.Sprintf(
 			"model '%s': no provider '%s' is configured on this server; runs are refused until it is", d.Model, provider))
 	}
 	for _, provider := range d.Gateway {
-		if !slices.Contains(m.providers, provider) {
+		if !configured(provider) {
 			warnings = append(warnings, fmt.Sprintf(
 				"gateway: no provider '%s' is configured on this server; turns fail until it is", provider))
 		}
@@ -58,6 +65,25 @@ func (m *Management) ExportAgent(ctx context.Context, params gen.ExportAgentPara
 		return nil, err
 	}
 	return &gen.AgentFile{File: file.Source}, nil
+}
+
+// ListRevisions implements listRevisions.
+func (m *Management) ListRevisions(ctx context.Context, params gen.ListRevisionsParams) ([]gen.Revision, error) {
+	revisions, err := m.store.Revisions(ctx, params.Agent)
+	return each(revisions, revisionToAPI), err
+}
+
+// GetRevision implements getRevision.
+func (m *Management) GetRevision(ctx context.Context, params gen.GetRevisionParams) (*gen.RevisionFile, error) {
+	revision, file, err := m.store.RevisionFile(ctx, params.Agent, uint32(params.Revision))
+	if err != nil {
+		return nil, err
+	}
+	return &gen.RevisionFile{Revision: revisionToAPI(revision), File: file}, nil
+}
+
+func revisionToAPI(r storage.Revision) gen.Revision {
+	return gen.Revision{Number: int(r.Number), CreatedAt: r.CreatedAt, CreatedBy: optString(r.CreatedBy)}
 }
 
 // ArchiveAgent implements archiveAgent.

@@ -23,7 +23,14 @@ var problems = []struct {
 	err    error
 	status int
 }{
+	{errNoActor, http.StatusUnauthorized},
+	{storage.ErrInvalidToken, http.StatusUnauthorized},
+	{storage.ErrForbidden, http.StatusForbidden},
+	{storage.ErrSignInRefused, http.StatusForbidden},
 	{storage.ErrOrgNotFound, http.StatusNotFound},
+	{storage.ErrUserNotFound, http.StatusNotFound},
+	{storage.ErrTokenNotFound, http.StatusNotFound},
+	{storage.ErrRevisionNotFound, http.StatusNotFound},
 	{storage.ErrAgentNotFound, http.StatusNotFound},
 	{storage.ErrKeyNotFound, http.StatusNotFound},
 	{storage.ErrRunNotFound, http.StatusNotFound},
@@ -33,10 +40,16 @@ var problems = []struct {
 	{storage.ErrAgentArchived, http.StatusConflict},
 	{storage.ErrAgentDeleted, http.StatusConflict},
 	{storage.ErrNameTaken, http.StatusConflict},
+	{storage.ErrLastOperator, http.StatusConflict},
+	{storage.ErrAlreadySetUp, http.StatusConflict},
 	{storage.ErrAmbiguousName, http.StatusConflict},
 	{storage.ErrInvalidName, http.StatusUnprocessableEntity},
+	{errNoMoment, http.StatusUnprocessableEntity},
 	{storage.ErrInvalidPattern, http.StatusUnprocessableEntity},
 	{storage.ErrInvalidExpiry, http.StatusUnprocessableEntity},
+	{storage.ErrInvalidScope, http.StatusUnprocessableEntity},
+	{storage.ErrInvalidEmail, http.StatusUnprocessableEntity},
+	{storage.ErrWeakPassword, http.StatusUnprocessableEntity},
 	{agentfile.ErrInvalid, http.StatusUnprocessableEntity},
 	{workspace.ErrInvalidPath, http.StatusUnprocessableEntity},
 	{storage.ErrNoSpace, http.StatusInsufficientStorage},
@@ -46,6 +59,10 @@ var problems = []struct {
 
 // NewError makes the answer of an operation that failed.
 func (m *Management) NewError(_ context.Context, err error) *gen.ProblemStatusCode {
+	var refusal *ogenerrors.SecurityError
+	if errors.As(err, &refusal) {
+		err = refusal.Err // Without the generated code's own words about it.
+	}
 	status, detail := http.StatusInternalServerError, "internal error"
 	for _, p := range problems {
 		if errors.Is(err, p.err) {

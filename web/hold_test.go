@@ -33,7 +33,7 @@ type at struct {
 func withRun(t *testing.T, cfg web.Config, input ...string) *at {
 	t.Helper()
 	cfg.Store, cfg.Workspaces = storagetest.Open(t), storagetest.Workspaces(t)
-	h, err := web.NewManagement(cfg)
+	h, err := web.NewManagement(cfg).Local()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func withRun(t *testing.T, cfg web.Config, input ...string) *at {
 		h.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	client, err := gen.NewClient(server.URL)
+	client, err := gen.NewClient(server.URL, local{})
 	if err != nil {
 		t.Fatal(err)
 	}

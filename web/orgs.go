@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"time"
 
 	"agentrun/storage"
 	"agentrun/web/gen"
@@ -34,6 +35,25 @@ func (m *Management) ListUsage(ctx context.Context) ([]gen.Usage, error) {
 	return each(spenders, usageToAPI), err
 }
 
+// ListDailyUsage implements listDailyUsage.
+func (m *Management) ListDailyUsage(ctx context.Context, params gen.ListDailyUsageParams) ([]gen.DailyUsage, error) {
+	days, err := m.store.SpentByDay(ctx, params.Org, params.Days.Or(defaultDays))
+	return each(days, dailyUsageToAPI), err
+}
+
+func dailyUsageToAPI(d storage.DailySpent) gen.DailyUsage {
+	return gen.DailyUsage{Day: d.Day, Spent: gen.Spent(d.Spent)}
+}
+
+// orgID returns the ID of an organisation that a request may name.
+func (m *Management) orgID(ctx context.Context, name gen.OptString) (*storage.OrgID, error) {
+	if !name.Set {
+		return nil, nil //nolint:nilnil // Without a name there is no organisation, and no error.
+	}
+	org, err := m.store.FindOrg(ctx, name.Value)
+	return &org.ID, err
+}
+
 func usageToAPI(s storage.Spender) gen.Usage {
 	return gen.Usage{Kind: gen.UsageKind(s.Kind), ID: s.ID, Name: s.Name, Spent: gen.Spent(s.Spent)}
 }
@@ -44,6 +64,26 @@ func orgToAPI(o storage.Org) gen.Org {
 		models = []string{}
 	}
 	return gen.Org{ID: o.ID.UUID, Name: o.Name, Models: models, CreatedAt: o.CreatedAt}
+}
+
+// The values that a request has which leaves them out, as the contract says.
+const (
+	defaultPage = 50
+	defaultDays = 30
+)
+
+func optString(s string) gen.OptString {
+	if s == "" {
+		return gen.OptString{}
+	}
+	return gen.NewOptString(s)
+}
+
+func optTime(t time.Time) gen.OptDateTime {
+	if t.IsZero() {
+		return gen.OptDateTime{}
+	}
+	return gen.NewOptDateTime(t)
 }
 
 // each converts a list; an empty one stays a list.

@@ -4,13 +4,27 @@ import (
 	"context"
 	"time"
 
+	"github.com/google/uuid"
+
 	"agentrun/storage"
 	"agentrun/web/gen"
 )
 
 // ListRuns implements listRuns.
-func (m *Management) ListRuns(ctx context.Context, params gen.ListRunsParams) ([]gen.Run, error) {
-	filter := storage.RunFilter{State: storage.State(params.Status.Or("")), Limit: params.Limit.Or(0)}
+func (m *Management) ListRuns(ctx context.Context, params gen.ListRunsParams) (*gen.RunPage, error) {
+	filter := storage.RunFilter{
+		State: storage.State(params.Status.Or("")), Text: params.Text.Or(""),
+		Since: params.Since.Or(time.Time{}), Until: params.Until.Or(time.Time{}),
+		Before: storage.RunID{UUID: params.Before.Or(uuid.Nil)}, Limit: params.Limit.Or(defaultPage),
+	}
+	org, err := m.orgID(ctx, params.Org)
+	if err != nil {
+		return nil, err
+	}
+	filter.Org = org
+	if key, ok := params.Key.Get(); ok {
+		filter.Key = &storage.KeyID{UUID: key}
+	}
 	if name, ok := params.Agent.Get(); ok {
 		agent, err := m.store.FindAgent(ctx, name)
 		if err != nil {
@@ -18,8 +32,15 @@ func (m *Management) ListRuns(ctx context.Context, params gen.ListRunsParams) ([
 		}
 		filter.Agent = &agent.ID
 	}
-	runs, err := m.store.Runs(ctx, filter)
-	return each(runs, runToAPI), err
+	runs, next, err := m.store.Runs(ctx, filter)
+	if err != nil {
+		return nil, err
+	}
+	page := &gen.RunPage{Runs: each(runs, runToAPI)}
+	if next != (storage.RunID{}) {
+		page.Next = gen.NewOptUUID(next.UUID)
+	}
+	return page, nil
 }
 
 // GetRun implements getRun.
@@ -31,7 +52,7 @@ func (m *Management) GetRun(ctx context.Context, params gen.GetRunParams) (*gen.
 	}
 	r := runToAPI(run)
 	return &gen.RunDetail{
-		ID: r.ID, Name: r.Name, AgentID: r.AgentID, OrgID: r.OrgID, Status: r.Status, Reason: r.Reason,
+		ID: r.ID, Name: r.Name, AgentID: r.AgentID, OrgID: r.OrgID, KeyID: r.KeyID, Status: r.Status, Reason: r.Reason,
 		Stopping: r.Stopping, Deleted: r.Deleted, Erasing: r.Erasing,
 		Revision: r.Revision, Turns: r.Turns, WaitingInputs: r.WaitingInputs,
 		Spent: r.Spent, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Transcript: each(messages, messageToAPI),
@@ -46,7 +67,7 @@ func (m *Management) GiveInput(ctx context.Context, req *gen.GiveInputReq, param
 // StopRun implements stopRun.
 func (m *Management) StopRun(ctx context.Context, params gen.StopRunParams) (*gen.Run, error) {
 	id := storage.RunID{UUID: params.Run}
-	if _, err := m.store.StopRun(ctx, id, "stopped by the operator"); err != nil {
+	if _, err := m.store.StopRun(ctx, id, "stopped by "+whom(ctx)); err != nil {
 		return nil, err
 	}
 	return m.await(ctx, id, params.Wait, func(r storage.Run) bool { return r.State == storage.StateTerminated })
@@ -55,12 +76,20 @@ func (m *Management) StopRun(ctx context.Context, params gen.StopRunParams) (*ge
 // DeleteRun implements deleteRun.
 func (m *Management) DeleteRun(ctx context.Context, params gen.DeleteRunParams) (*gen.Run, error) {
 	id := storage.RunID{UUID: params.Run}
-	if _, err := m.store.DeleteRun(ctx, id, "deleted by the operator"); err != nil {
+	if _, err := m.store.DeleteRun(ctx, id, "deleted by "+whom(ctx)); err != nil {
 		return nil, err
 	}
 	return m.await(ctx, id, params.Wait, func(r storage.Run) bool {
 		return r.State == storage.StateTerminated && !r.Erasing
 	})
+}
+
+// whom names the actor in the history of a run.
+func whom(ctx context.Context) string {
+	if actor := storage.ActorOf(ctx); actor.UserID != (storage.UserID{}) {
+		return actor.Name
+	}
+	return "the operator"
 }
 
 // await returns the run once it is as wanted, or as it is when the wait is over.
@@ -99,7 +128,7 @@ func (m *Management) watch(ctx context.Context, id storage.RunID, seconds gen.Op
 
 func runToAPI(r storage.Run) gen.Run {
 	run := gen.Run{
-		ID: r.ID.UUID, Name: r.Name, AgentID: r.AgentID.UUID, OrgID: r.OrgID.UUID, Status: gen.Status(r.State),
+		ID: r.ID.UUID, Name: r.Name, AgentID: r.AgentID.UUID, OrgID: r.OrgID.UUID, KeyID: r.KeyID.UUID, Status: gen.Status(r.State),
 		Stopping: r.Stopping, Deleted: r.Deleted, Erasing: r.Erasing,
 		Revision: int(r.Revision), Turns: int(r.Turn), WaitingInputs: int(r.WaitingInputs),
 		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
@@ -114,5 +143,5 @@ func runToAPI(r storage.Run) gen.Run {
 }
 
 func messageToAPI(m storage.Message) gen.Message {
-	return gen.Message{Role: gen.MessageRole(m.Role), Text: m.Text}
+	return gen.Message{Role: gen.MessageRole(m.Role), Text: m.Text, Turn: int(m.Turn), At: m.At}
 }

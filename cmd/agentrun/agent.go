@@ -37,7 +37,14 @@ func agentCommand() *cli.Command {
 				onAgent(func(ctx context.Context, c *gen.Client, agent string) (*gen.Agent, error) {
 					return c.GetAgent(ctx, gen.GetAgentParams{Agent: agent})
 				})),
-			leaf(&cli.Command{Name: "export", Usage: "print the agent file in force", Flags: managementFlags()}, on, agentExport),
+			leaf(&cli.Command{
+				Name: "export", Usage: "print the agent file in force, or an earlier one",
+				Flags: managementFlags(&cli.IntFlag{
+					Name: "revision", Sources: env("revision"), Validator: atLeast(1), Usage: "the number of a revision (default: the one in force)",
+				}),
+			}, on, agentExport),
+			leaf(&cli.Command{Name: "revisions", Usage: "list the agent files that were ever in force, newest first", Flags: managementFlags()},
+				on, agentRevisions),
 			leaf(&cli.Command{Name: "archive", Usage: "take no new runs of an agent", Flags: managementFlags()}, on,
 				onAgent(func(ctx context.Context, c *gen.Client, agent string) (*gen.Agent, error) {
 					return c.ArchiveAgent(ctx, gen.ArchiveAgentParams{Agent: agent})
@@ -121,7 +128,7 @@ func readAgentFile(path string) (string, error) {
 
 func agentList(ctx context.Context, cmd *cli.Command, _ []string) error {
 	return withManagement(ctx, cmd, func(c *gen.Client) error {
-		agents, err := c.ListAgents(ctx)
+		agents, err := c.ListAgents(ctx, gen.ListAgentsParams{})
 		if err != nil {
 			return err
 		}
@@ -131,6 +138,9 @@ func agentList(ctx context.Context, cmd *cli.Command, _ []string) error {
 
 func agentExport(ctx context.Context, cmd *cli.Command, args []string) error {
 	return withManagement(ctx, cmd, func(c *gen.Client) error {
+		if cmd.IsSet("revision") {
+			return exportRevision(ctx, cmd, c, args[0])
+		}
 		file, err := c.ExportAgent(ctx, gen.ExportAgentParams{Agent: args[0]})
 		if err != nil {
 			return err
@@ -140,6 +150,32 @@ func agentExport(ctx context.Context, cmd *cli.Command, args []string) error {
 		}
 		_, err = io.WriteString(cmd.Root().Writer, file.File)
 		return err
+	})
+}
+
+func exportRevision(ctx context.Context, cmd *cli.Command, c *gen.Client, agent string) error {
+	revision, err := c.GetRevision(ctx, gen.GetRevisionParams{Agent: agent, Revision: cmd.Int("revision")})
+	if err != nil {
+		return err
+	}
+	if cmd.Bool("json") {
+		return show(cmd, revision, table{})
+	}
+	_, err = io.WriteString(cmd.Root().Writer, revision.File)
+	return err
+}
+
+func agentRevisions(ctx context.Context, cmd *cli.Command, args []string) error {
+	return withManagement(ctx, cmd, func(c *gen.Client) error {
+		revisions, err := c.ListRevisions(ctx, gen.ListRevisionsParams{Agent: args[0]})
+		if err != nil {
+			return err
+		}
+		t := table{head: []string{"REVISION", "APPLIED", "BY"}}
+		for _, r := range revisions {
+			t.rows = append(t.rows, []string{strconv.Itoa(r.Number), at(r.CreatedAt), r.CreatedBy.Or(unknown)})
+		}
+		return show(cmd, revisions, t)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -73,5 +74,5 @@ func jsonFlag() cli.Flag {
 
 // managementFlags are on every management command.
 func managementFlags(more ...cli.Flag) []cli.Flag {
-	return append([]cli.Flag{dataFlag(), jsonFlag()}, more...)
+	return slices.Concat([]cli.Flag{dataFlag(), jsonFlag()}, remoteFlags(), more)
 }

@@ -29,14 +29,19 @@ var rooms = map[string]room{
 	".": {},
 
 	"cmd/agentrun": {imports: []string{
-		"gen", "poll", "handler", "web", "web/gen", "run", "run/command", "run/sandbox", "run/secret",
+		"gen", "poll", "handler", "web", "web/gen", "web/page", "web/asset", "web/reference", "run", "run/command", "run/sandbox", "run/secret",
 		"run/model", "run/model/openai", "run/model/anthropic", "run/model/script",
 		"storage", "storage/agentfile", "storage/kv", "storage/kv/bolt", "storage/workspace",
 	}},
 	"cmd/openapijson": {},
 
-	"handler": {imports: []string{"gen", "storage", "storage/workspace"}},
-	"web":     {imports: []string{"web/gen", "storage", "storage/workspace", "storage/agentfile"}},
+	"handler":               {imports: []string{"gen", "storage", "storage/workspace"}},
+	"web":                   {imports: []string{"web/gen", "storage", "storage/workspace", "storage/agentfile"}},
+	"web/page":              {imports: []string{"web/gen", "web/asset", "web/markup", "storage", "storage/agentfile"}},
+	"web/asset":             {},
+	"web/reference":         {imports: []string{"web/asset"}},
+	"web/markup":            {},
+	"web/markup/markuptest": {kit: true},
 	"run": {imports: []string{
 		"storage", "storage/agentfile", "storage/workspace", "run/command", "run/gateway", "run/sandbox", "run/secret",
 		"run/model", "run/tool", "run/tool/mcp", "run/turn",
@@ -47,7 +52,8 @@ var rooms = map[string]room{
 	"gen":     {generated: true},
 	"web/gen": {generated: true},
 
-	"internal/needs": {kit: true},
+	"internal/needs":   {kit: true},
+	"internal/browser": {kit: true, imports: []string{"internal/needs"}},
 
 	"run/command":             {imports: []string{"run/sandbox"}},
 	"run/model":               {},
@@ -79,9 +85,15 @@ var rooms = map[string]room{
 // directly or any package below them.
 var restricted = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk": {"run/tool/mcp"},
+	"github.com/alexedwards/scs/v2":          {"web/page"},
+	"github.com/aymanbagabas/go-udiff":       {"web/page"},
+	"github.com/yuin/goldmark":               {"web/markup"},
+	"github.com/microcosm-cc/bluemonday":     {"web/markup"},
+	"golang.org/x/crypto/argon2":             {"storage"},
+	"html/template":                          {"web/page", "web/markup", "web/reference"},
 	"go.etcd.io/bbolt":                       {"storage/kv/bolt"},
 	"github.com/urfave/cli/v3":               {"cmd/agentrun"},
-	"github.com/ogen-go/ogen":                {"handler", "gen", "poll", "web", "web/gen"},
+	"github.com/ogen-go/ogen":                {"handler", "gen", "poll", "web", "web/gen", "cmd/agentrun"},
 	"github.com/santhosh-tekuri/jsonschema":  {"handler"},
 	"github.com/google/jsonschema-go":        {"run/tool"},
 	"github.com/go-faster/yaml":              {"storage/agentfile", "cmd/openapijson", "run/model/script"},
@@ -89,10 +101,11 @@ var restricted = map[string][]string{
 	"github.com/sashabaranov/go-openai":      {"run/model/openai"},
 	"net/http": {
 		"cmd/agentrun", "handler", "gen", "poll", "run", "run/gateway", "run/tool/mcp", "web", "web/gen",
-		"run/model/wire", "run/model/openai", "run/model/anthropic", "run/model/modeltest", "run/tool",
+		"web/page", "web/asset", "web/reference", "run/model/wire", "run/model/openai", "run/model/anthropic", "run/model/modeltest", "run/tool",
 	},
-	"os/exec": {"run/sandbox", "run/sandbox/sandboxtest", "internal/needs"},
-	"testing": {"internal/needs", "storage/storagetest", "storage/kv/kvtest", "run/sandbox/sandboxtest", "run/model/modeltest"},
+	"os/exec":             {"cmd/agentrun", "run/sandbox", "run/sandbox/sandboxtest", "internal/needs"},
+	"github.com/chromedp": {"internal/browser"},
+	"testing":             {"internal/needs", "internal/browser", "storage/storagetest", "storage/kv/kvtest", "run/sandbox/sandboxtest", "run/model/modeltest"},
 }
 
 // badNames say nothing about what a package is for.

@@ -115,7 +115,7 @@ func newKillTest(t *testing.T) *killTest {
 	}
 	command := "command:\n- sh\n- -c\n- |\n  " + strings.ReplaceAll(killProgram, "\n", "\n  ") + "\n"
 	var err error
-	if k.operator, err = gen.NewClient("http://agentrun", gen.WithClient(&http.Client{Transport: &http.Transport{
+	if k.operator, err = gen.NewClient("http://agentrun", noToken{}, gen.WithClient(&http.Client{Transport: &http.Transport{
 		// A connection would be the last server's.
 		DisableKeepAlives: true,
 		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dialSocket(ctx, k.data) },
@@ -218,17 +218,17 @@ func (k *killTest) settle(l *life) {
 func (k *killTest) settleUnanswered(l *life) {
 	k.t.Helper()
 	for {
-		runs, err := k.operator.ListRuns(k.t.Context(), gen.ListRunsParams{Status: gen.NewOptStatus(gen.StatusRunning)})
+		page, err := k.operator.ListRuns(k.t.Context(), gen.ListRunsParams{Status: gen.NewOptStatus(gen.StatusRunning)})
 		if err != nil {
 			k.t.Fatal(err)
 		}
 		passed := time.Since(l.listened)
-		if len(runs) == 0 {
+		if len(page.Runs) == 0 {
 			k.worstSettle = max(k.worstSettle, passed)
 			return
 		}
 		if passed > settleLimit {
-			k.problem("%v after the restart there still run %+v", passed, runs)
+			k.problem("%v after the restart there still run %+v", passed, page.Runs)
 			return
 		}
 		l.pause()

@@ -85,7 +85,8 @@ func newRoot() *cli.Command {
 		ExitErrHandler:        func(context.Context, *cli.Command, error) {},
 		Commands: []*cli.Command{
 			serveCommand(), runCommand(), demoCommand(), doctorCommand(), versionCommand(),
-			orgCommand(), agentCommand(), keyCommand(), runsCommand(), usageCommand(),
+			orgCommand(), userCommand(), tokenCommand(), agentCommand(), keyCommand(), runsCommand(), usageCommand(),
+			auditCommand(), checkCommand(), checkDataCommand(),
 		},
 	}
 	group(root)

@@ -7,17 +7,33 @@ import (
 	"os"
 
 	"github.com/go-faster/errors"
+	"github.com/ogen-go/ogen/ogenerrors"
 	"github.com/urfave/cli/v3"
 
 	"agentrun/web"
 	"agentrun/web/gen"
 )
 
-// withManagement calls do with a client of the management API: that of the
-// server which has the data directory, or, when there is none, of the same
-// handler called in memory over the directory opened for that long.
-func withManagement(ctx context.Context, cmd *cli.Command, do func(*gen.Client) error) (err error) {
-	dir := cmd.String("data")
+// maxPage is the most that the management API lists at once.
+const maxPage = 1000
+
+// withManagement calls do with a client of the management API: over HTTP that of
+// --server; else that of the server which has the data directory, or, when there
+// is none, of the same handler called in memory over the directory opened for
+// that long.
+func withManagement(ctx context.Context, cmd *cli.Command, do func(*gen.Client) error) error {
+	server, err := remoteOf(cmd)
+	if err != nil {
+		return err
+	}
+	if server != nil {
+		return server.call(ctx, os.Stderr, do)
+	}
+	return withData(ctx, cmd.String("data"), do)
+}
+
+// withData calls do with a client of the management API of a data directory.
+func withData(ctx context.Context, dir string, do func(*gen.Client) error) (err error) {
 	conn, err := dialSocket(ctx, dir)
 	if err == nil {
 		_ = conn.Close()
@@ -34,7 +50,9 @@ func withManagement(ctx context.Context, cmd *cli.Command, do func(*gen.Client) 
 		return err
 	}
 	defer func() { err = errors.Join(err, data.close()) }()
-	handler, err := web.NewManagement(web.Config{Store: data.store, Workspaces: data.spaces, Offline: true, Log: log})
+	handler, err := web.NewManagement(web.Config{
+		Store: data.store, Workspaces: data.spaces, Offline: true, Version: buildVersion(), Log: log,
+	}).Local()
 	if err != nil {
 		return err
 	}
@@ -42,8 +60,16 @@ func withManagement(ctx context.Context, cmd *cli.Command, do func(*gen.Client) 
 	return withClient(inMemory{handler}, do)
 }
 
+// noToken is for where the way to the management API is the authorisation.
+type noToken struct{}
+
+// PersonalToken implements gen.SecuritySource.
+func (noToken) PersonalToken(context.Context, gen.OperationName) (gen.PersonalToken, error) {
+	return gen.PersonalToken{}, ogenerrors.ErrSkipClientSecurity
+}
+
 func withClient(transport http.RoundTripper, do func(*gen.Client) error) error {
-	client, err := gen.NewClient("http://agentrun", gen.WithClient(&http.Client{Transport: transport}))
+	client, err := gen.NewClient("http://agentrun", noToken{}, gen.WithClient(&http.Client{Transport: transport}))
 	if err != nil {
 		return err
 	}

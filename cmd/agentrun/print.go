@@ -77,6 +77,9 @@ func printableText(s string) string {
 // an escape or an override of the writing direction.
 func steers(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
 
+// unknown is what a table shows where nothing is.
+const unknown = "-"
+
 func at(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
 func yesNo(b bool) string {

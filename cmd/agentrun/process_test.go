@@ -22,6 +22,8 @@ type process struct {
 	ended chan struct{}
 	// log is what it wrote after it listened; to be read once ended is closed.
 	log bytes.Buffer
+	// setup receives the link by which the first user is made, if there is none.
+	setup chan string
 	// agent is the ID of its agent echo, key a key of it; see startEcho.
 	agent, key string
 }
@@ -30,7 +32,7 @@ type process struct {
 // with the test at the latest.
 func startServe(t *testing.T, data string, flags ...string) *process {
 	t.Helper()
-	p := &process{t: t, data: data, ended: make(chan struct{})}
+	p := &process{t: t, data: data, ended: make(chan struct{}), setup: make(chan string, 1)}
 	p.cmd = exec.CommandContext(t.Context(), "agentrun",
 		append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0"}, flags...)...)
 	stderr, err := p.cmd.StderrPipe()
@@ -53,6 +55,9 @@ func startServe(t *testing.T, data string, flags ...string) *process {
 	go func() {
 		defer close(p.ended)
 		for lines.Scan() {
+			if link, ok := strings.CutPrefix(lines.Text(), makeFirstUser); ok {
+				p.setup <- link
+			}
 			p.log.Write(append(lines.Bytes(), '\n'))
 		}
 		_ = p.cmd.Wait()

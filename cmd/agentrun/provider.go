@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"agentrun/run/model/anthropic"
 	"agentrun/run/model/openai"
 	"agentrun/run/model/script"
+	"agentrun/web"
 )
 
 // providerSyntax is what --provider takes.
@@ -198,6 +200,24 @@ func (p provider) open(key string) (run.Provider, error) {
 		upstream = nil // It speaks no HTTP.
 	}
 	return run.Provider{Client: client, Upstream: upstream, Window: p.window, Prices: p.prices}, err
+}
+
+// shownProviders are the providers as the application shows them, by name. An
+// address has no user and password in it there.
+func shownProviders(providers map[string]run.Provider) []web.Provider {
+	shown := make([]web.Provider, 0, len(providers))
+	for _, name := range providerNames(providers) {
+		p := web.Provider{Name: name, Dialect: "script"}
+		if up := providers[name].Upstream; up != nil {
+			p.Dialect = up.Dialect
+			if base, err := url.Parse(up.BaseURL); err == nil {
+				base.User = nil
+				p.BaseURL = base.String()
+			}
+		}
+		shown = append(shown, p)
+	}
+	return shown
 }
 
 // providerNames are the names of providers, sorted.

@@ -54,7 +54,7 @@ func apiOf(cmd *cli.Command) (*api, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkURL(address); err != nil {
+	if err := checkURL("--url", address); err != nil {
 		return nil, err
 	}
 	key, err := keyOf(cmd)
@@ -80,13 +80,14 @@ func required(cmd *cli.Command, flag string) (string, error) {
 	return "", misuse(fmt.Sprintf("--%s is missing, and so is %s", flag, strings.Join(twins.EnvKeys(), ", ")))
 }
 
-func checkURL(address string) error {
+// checkURL refuses what is no address of a server; flag is where it is from.
+func checkURL(flag, address string) error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
-		return misuse("--url: want http://HOST or https://HOST")
+		return misuse(flag + ": want http://HOST or https://HOST")
 	case u.User != nil, u.RawQuery != "", u.Fragment != "":
-		return misuse("--url: want no user, no query and no fragment in it")
+		return misuse(flag + ": want no user, no query and no fragment in it")
 	}
 	return nil
 }
@@ -104,6 +105,12 @@ func keyOf(cmd *cli.Command) (poll.Key, error) {
 	if cmd.String("key") != "" {
 		return "", misuse("--key and --key-file, or their variables, exclude one another")
 	}
+	key, err := secretIn(path, "API key")
+	return poll.Key(key), err
+}
+
+// secretIn reads the file of a secret, which what names.
+func secretIn(path, what string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
@@ -113,11 +120,11 @@ func keyOf(cmd *cli.Command) (poll.Key, error) {
 	if err != nil {
 		return "", err
 	}
-	key := strings.TrimSpace(string(raw))
-	if !isKey(key) {
-		return "", errors.Errorf("%s: there is no API key in it", path)
+	secret := strings.TrimSpace(string(raw))
+	if !isKey(secret) {
+		return "", errors.Errorf("%s: there is no %s in it", path, what)
 	}
-	return poll.Key(key), nil
+	return secret, nil
 }
 
 // isKey says whether a text could be a key: something that goes into a header.

@@ -19,11 +19,7 @@ func runsCommand() *cli.Command {
 		Commands: []*cli.Command{
 			leaf(&cli.Command{
 				Name: "list", Usage: "list runs, newest first",
-				Flags: managementFlags(
-					&cli.StringFlag{Name: "agent", Sources: env("agent"), Usage: "only runs of the agent with this ID or name"},
-					&cli.StringFlag{Name: "status", Sources: env("status"), Usage: "only runs that are running, finished, technical_error or terminated"},
-					&cli.IntFlag{Name: "limit", Value: 50, Sources: env("limit"), Usage: "the most runs to list, up to 1000", Validator: atLeast(1)},
-				),
+				Flags: managementFlags(runFilters()...),
 			}, nil, runsList),
 			leaf(&cli.Command{Name: "show", Usage: "show a run and its transcript", Flags: managementFlags()},
 				[]string{"RUN"}, onRun(runsShow)),
@@ -42,6 +38,13 @@ func runsCommand() *cli.Command {
 					Usage: "the file to write or replace, - for standard output (default, unless that is a terminal)",
 				}),
 			}, []string{"RUN", "PATH"}, onRun(runsDownload)),
+			leaf(&cli.Command{
+				Name: "archive", Usage: "get all files from the workspace of a run, as a ZIP archive",
+				Flags: managementFlags(&cli.StringFlag{
+					Name: "output", Aliases: []string{"o"}, Sources: env("output"), TakesFile: true, Validator: notEmpty,
+					Usage: "the file to write or replace, - for standard output (default, unless that is a terminal)",
+				}),
+			}, []string{"RUN"}, onRun(runsArchive)),
 			leaf(&cli.Command{Name: "input", Usage: "give a run more input; - reads it from standard input", Flags: managementFlags()},
 				[]string{"RUN", "TEXT="}, onRun(runsInput)),
 			leaf(&cli.Command{Name: "stop", Usage: "end a run and all its processes for good", Flags: managementFlags()},
@@ -49,27 +52,6 @@ func runsCommand() *cli.Command {
 			leaf(&cli.Command{Name: "delete", Usage: "end a run and erase its transcript, history and workspace", Flags: managementFlags()},
 				[]string{"RUN"}, onRun(runsDelete)),
 		},
-	})
-}
-
-func runsList(ctx context.Context, cmd *cli.Command, _ []string) error {
-	params := gen.ListRunsParams{Limit: gen.NewOptInt(cmd.Int("limit"))}
-	if agent := cmd.String("agent"); agent != "" {
-		params.Agent = gen.NewOptString(agent)
-	}
-	if text := cmd.String("status"); text != "" {
-		status := gen.Status(text)
-		if err := status.Validate(); err != nil {
-			return misuse(fmt.Sprintf("--status %q: want running, finished, technical_error or terminated", text))
-		}
-		params.Status = gen.NewOptStatus(status)
-	}
-	return withManagement(ctx, cmd, func(c *gen.Client) error {
-		runs, err := c.ListRuns(ctx, params)
-		if err != nil {
-			return err
-		}
-		return show(cmd, runs, runTable(runs...))
 	})
 }
 

@@ -56,11 +56,19 @@ func noteMissing(out io.Writer, list *gen.FileList) error {
 const standardOutput = "-"
 
 func runsDownload(ctx context.Context, cmd *cli.Command, id uuid.UUID, args []string) error {
-	path, file := args[0], cmd.String("output")
-	if file == "" && isTerminal(os.Stdout) {
+	path := args[0]
+	if cmd.String("output") == "" && isTerminal(os.Stdout) {
 		return errors.New("a file's bytes could steer this terminal; write them to a file with -o FILE, or print them all the same with -o -")
 	}
-	receive := func(body io.Reader) error {
+	what := fmt.Sprintf("run %s: file %q", id, path)
+	return receive(ctx, cmd, what, func(ctx context.Context, c *gen.Client) (*http.Response, error) { return download(ctx, c, id, path) })
+}
+
+// receive writes what a request is answered with to the file of --output, or
+// standard output. Errors of what was begun say with what.
+func receive(ctx context.Context, cmd *cli.Command, what string, ask func(context.Context, *gen.Client) (*http.Response, error)) error {
+	file := cmd.String("output")
+	write := func(body io.Reader) error {
 		_, err := io.Copy(cmd.Root().Writer, body)
 		return err
 	}
@@ -69,24 +77,24 @@ func runsDownload(ctx context.Context, cmd *cli.Command, id uuid.UUID, args []st
 		var cancel context.CancelFunc
 		ctx, cancel = untilSignal(ctx)
 		defer cancel()
-		receive = func(body io.Reader) error { return replaceFile(file, body) }
+		write = func(body io.Reader) error { return replaceFile(file, body) }
 	}
 	return withManagement(ctx, cmd, func(c *gen.Client) error {
-		answer, err := download(ctx, c, id, path)
+		answer, err := ask(ctx, c)
 		if err != nil {
 			return err
 		}
 		defer answer.Body.Close() // It is at its end, or failed before.
-		err = receive(answer.Body)
+		err = write(answer.Body)
 		switch {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
 			err = errors.New("interrupted")
 		case errors.Is(err, io.ErrUnexpectedEOF):
-			err = errors.New("the answer broke off: a program made the file shorter meanwhile, or it cannot be read, or the server ended")
+			err = errors.New("the answer broke off: a program made a file shorter meanwhile, or it cannot be read, or the server ended")
 		}
-		return errors.Wrapf(err, "run %s: file %q", id, path)
+		return errors.Wrap(err, what)
 	})
 }
 

@@ -23,7 +23,7 @@ func TestEndThatIsNotVerified(t *testing.T) {
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked <- r.Method + " " + r.URL.RequestURI()
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"id": %[1]q, "name": "", "agent_id": %[1]q, "org_id": %[1]q, "status": "running", "stopping": true, "deleted": false,
+		fmt.Fprintf(w, `{"id": %[1]q, "name": "", "agent_id": %[1]q, "org_id": %[1]q, "key_id": %[1]q, "status": "running", "stopping": true, "deleted": false,
 			"erasing": false, "revision": 1, "turns": 1, "waiting_inputs": 0, "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z"}`, run)
 	})}
 	go func() { _ = server.Serve(l) }()

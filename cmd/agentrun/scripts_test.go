@@ -63,6 +63,9 @@ func runScripts(t *testing.T, pattern string, server bool) {
 			"await":        cmdAwait,
 			"gone":         cmdGone,
 			"newer-schema": cmdNewerSchema,
+			"token":        cmdToken,
+			"flip":         cmdFlip,
+			"overflow":     cmdOverflow,
 		},
 		RequireUniqueNames: true,
 	})

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -51,6 +52,14 @@ func serveCommand() *cli.Command {
 				Name: "idle-stop", Sources: env("idle-stop"), Validator: atLeast(time.Duration(0)),
 				Usage: "stop runs that have been idle for so long, such as 72h (default: never)",
 			},
+			&cli.StringFlag{
+				Name: "base-url", Sources: env("base-url"), Validator: baseURL,
+				Usage: "the address that people reach the server at, such as https://agents.example.org (default: any address of it)",
+			},
+			&cli.StringSliceFlag{
+				Name: "allow-host", Sources: env("allow-host"),
+				Usage: "another name that the application may be reached by (repeatable); localhost and addresses always may",
+			},
 			&cli.Int64Flag{
 				Name: "max-body", Value: handler.DefaultMaxBody, Sources: env("max-body"),
 				Usage: "the longest request body in bytes", Validator: atLeast(int64(1)),
@@ -58,6 +67,9 @@ func serveCommand() *cli.Command {
 		},
 	}, nil, serve)
 }
+
+// makeFirstUser stands before the link that serve prints on an empty directory.
+const makeFirstUser = "nobody can sign in yet; make the first user at "
 
 // defaultWorkers leaves room for programs that mostly wait for a model.
 func defaultWorkers() int { return max(4, 2*runtime.NumCPU()) }
@@ -70,11 +82,15 @@ func serve(ctx context.Context, cmd *cli.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	admin, err := firstUserOf(os.Getenv)
+	if err != nil {
+		return err
+	}
 	s, err := startServer(ctx, serverConfig{
 		data: cmd.String("data"), listen: cmd.String("listen"), workers: cmd.Int("workers"),
 		drain: cmd.Duration("drain"), idleStop: cmd.Duration("idle-stop"), maxBody: cmd.Int64("max-body"),
 		sandbox: sandbox.Level(cmd.String("sandbox")), allowRead: separated(cmd.StringSlice("allow-read")), secrets: cmd.String("secrets"),
-		providers: providers, log: log,
+		providers: providers, baseURL: cmd.String("base-url"), hosts: separated(cmd.StringSlice("allow-host")), admin: admin, log: log,
 	})
 	if errors.Is(err, context.Canceled) {
 		return nil // The signal came before anything was served.
@@ -85,6 +101,9 @@ func serve(ctx context.Context, cmd *cli.Command, _ []string) error {
 	log.Info("serving", zap.String("data", s.data.path), zap.String("version", buildVersion()))
 	s.logSandbox()
 	fmt.Fprintf(os.Stderr, "listening on %s\n", s.url())
+	if link := s.setupLink(); link != "" {
+		fmt.Fprintf(os.Stderr, "%s%s\n", makeFirstUser, link)
+	}
 	err = s.wait(ctx)
 	if errors.Is(err, errStoreFailed) {
 		// Nothing is waited for. The agents' programs get their SIGKILL when this
@@ -94,6 +113,35 @@ func serve(ctx context.Context, cmd *cli.Command, _ []string) error {
 	log.Info("draining", zap.Duration("at_most", cmd.Duration("drain")))
 	s.stop()
 	return err
+}
+
+// firstUserOf returns the operator whom the environment names; nil for none. The
+// password can be in a file.
+func firstUserOf(getenv func(string) string) (*firstUser, error) {
+	u := &firstUser{email: getenv("AGENTRUN_ADMIN_EMAIL"), password: getenv("AGENTRUN_ADMIN_PASSWORD")}
+	if file := getenv("AGENTRUN_ADMIN_PASSWORD_FILE"); file != "" && u.password == "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, errors.Wrap(err, "AGENTRUN_ADMIN_PASSWORD_FILE")
+		}
+		u.password = strings.TrimRight(string(text), "\r\n")
+	}
+	switch {
+	case u.email == "" && u.password == "":
+		return nil, nil //nolint:nilnil // Nobody is named, which is no error.
+	case u.email == "" || u.password == "":
+		return nil, errors.New("AGENTRUN_ADMIN_EMAIL and AGENTRUN_ADMIN_PASSWORD go together")
+	}
+	return u, nil
+}
+
+// baseURL refuses what is no address of a server.
+func baseURL(value string) error {
+	u, err := url.Parse(value)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+		return misuse(fmt.Sprintf("%q: want an address such as https://agents.example.org", value))
+	}
+	return nil
 }
 
 // separated takes values apart that have several, with commas.

@@ -16,7 +16,6 @@ import (
 	"agentrun/run"
 	"agentrun/run/sandbox"
 	"agentrun/run/secret"
-	"agentrun/web"
 )
 
 // Bounds of the HTTP server.
@@ -42,11 +41,22 @@ type serverConfig struct {
 	// secrets is the directory of the secrets, empty for none.
 	secrets   string
 	providers map[string]run.Provider
-	log       *zap.Logger
+	// baseURL is the address that people reach the server at; empty means any of
+	// its addresses. hosts are further names of the server.
+	baseURL string
+	hosts   []string
+	// admin is the first user, made when there is none; nil means that somebody
+	// with the link that the server prints makes it.
+	admin *firstUser
+	log   *zap.Logger
 }
 
-// server is one running agentrun: the public API and the probes on a TCP
-// address, the management API on a socket, and the execution of runs.
+// firstUser is the operator whom the environment names.
+type firstUser struct{ email, password string }
+
+// server is one running agentrun: the public API, the application with the
+// management API, and the probes on a TCP address, the management API on a
+// socket, and the execution of runs.
 type server struct {
 	cfg    serverConfig
 	data   *dataDir
@@ -58,6 +68,9 @@ type server struct {
 	socketHTTP *http.Server
 	// management is the management API for this process itself.
 	management http.Handler
+	// setupToken lets whoever has it make the first user; empty when there is one.
+	setupToken string
+	endFlushes func()
 	ready      atomic.Bool
 	stopRuns   context.CancelFunc
 	runsEnded  chan struct{}
@@ -91,9 +104,7 @@ func startServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.management, err = web.NewManagement(web.Config{
-		Store: s.data.store, Workspaces: s.data.spaces, Providers: providerNames(cfg.providers), Quit: s.quit, Log: cfg.log,
-	})
+	application, err := s.application(ctx, public)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +117,8 @@ func startServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 		return nil, err
 	}
 	s.execute(ctx, runner, secrets)
-	s.publicHTTP = s.serve(s.public, s.route(public))
+	s.endFlushes = s.flushUses()
+	s.publicHTTP = s.serve(s.public, application)
 	s.socketHTTP = s.serve(s.socket, s.management)
 	s.ready.Store(true)
 	return s, nil
@@ -127,20 +139,6 @@ func (s *server) execute(ctx context.Context, runner sandbox.Runner, secrets *se
 		defer close(s.runsEnded)
 		runs.Run(runCtx)
 	}()
-}
-
-// route sends the probes to web and everything else to the public API, whose
-// answer to an unknown path is the one that clients expect.
-func (s *server) route(public http.Handler) http.Handler {
-	health := web.Health(s.data.store, s.ready.Load)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/healthz", "/readyz":
-			health.ServeHTTP(w, r)
-		default:
-			public.ServeHTTP(w, r)
-		}
-	})
 }
 
 func (s *server) serve(l net.Listener, h http.Handler) *http.Server {
@@ -188,6 +186,7 @@ func (s *server) stop() {
 	<-s.runsEnded
 	close(s.quit)
 	shutDown(s.socketHTTP, socketDrain)
+	s.endFlushes()
 	s.endErasing()
 	s.release()
 }

@@ -24,6 +24,20 @@ func encodeApplyAgentRequest(
 	return nil
 }
 
+func encodeChangePasswordRequest(
+	req *ChangePasswordReq,
+	r *http.Request,
+) error {
+	const contentType = "application/json"
+	e := new(jx.Encoder)
+	{
+		req.Encode(e)
+	}
+	encoded := e.Bytes()
+	ht.SetBody(r, bytes.NewReader(encoded), contentType)
+	return nil
+}
+
 func encodeCreateKeyRequest(
 	req *CreateKeyReq,
 	r *http.Request,
@@ -52,6 +66,34 @@ func encodeCreateOrgRequest(
 	return nil
 }
 
+func encodeCreateTokenRequest(
+	req *CreateTokenReq,
+	r *http.Request,
+) error {
+	const contentType = "application/json"
+	e := new(jx.Encoder)
+	{
+		req.Encode(e)
+	}
+	encoded := e.Bytes()
+	ht.SetBody(r, bytes.NewReader(encoded), contentType)
+	return nil
+}
+
+func encodeCreateUserRequest(
+	req *CreateUserReq,
+	r *http.Request,
+) error {
+	const contentType = "application/json"
+	e := new(jx.Encoder)
+	{
+		req.Encode(e)
+	}
+	encoded := e.Bytes()
+	ht.SetBody(r, bytes.NewReader(encoded), contentType)
+	return nil
+}
+
 func encodeGiveInputRequest(
 	req *GiveInputReq,
 	r *http.Request,
@@ -66,8 +108,36 @@ func encodeGiveInputRequest(
 	return nil
 }
 
+func encodeRotateKeyRequest(
+	req *RotateKeyReq,
+	r *http.Request,
+) error {
+	const contentType = "application/json"
+	e := new(jx.Encoder)
+	{
+		req.Encode(e)
+	}
+	encoded := e.Bytes()
+	ht.SetBody(r, bytes.NewReader(encoded), contentType)
+	return nil
+}
+
 func encodeSetOrgModelsRequest(
 	req *SetOrgModelsReq,
+	r *http.Request,
+) error {
+	const contentType = "application/json"
+	e := new(jx.Encoder)
+	{
+		req.Encode(e)
+	}
+	encoded := e.Bytes()
+	ht.SetBody(r, bytes.NewReader(encoded), contentType)
+	return nil
+}
+
+func encodeUpdateUserRequest(
+	req *UpdateUserReq,
 	r *http.Request,
 ) error {
 	const contentType = "application/json"

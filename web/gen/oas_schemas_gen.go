@@ -17,6 +17,130 @@ func (s *ProblemStatusCode) Error() string {
 	return fmt.Sprintf("code %d: %+v", s.StatusCode, s.Response)
 }
 
+// Who is asking.
+// Ref: #/components/schemas/Account
+type Account struct {
+	// `operator` is whoever owns the data directory, on the machine itself.
+	Kind AccountKind `json:"kind"`
+	// The user's email address.
+	Name string `json:"name"`
+	Role Role   `json:"role"`
+	// The user; absent for the operator on the machine.
+	UserID OptUUID `json:"user_id"`
+	// The organisation of a member.
+	OrgID  OptUUID `json:"org_id"`
+	Scopes Scopes  `json:"scopes"`
+}
+
+// GetKind returns the value of Kind.
+func (s *Account) GetKind() AccountKind {
+	return s.Kind
+}
+
+// GetName returns the value of Name.
+func (s *Account) GetName() string {
+	return s.Name
+}
+
+// GetRole returns the value of Role.
+func (s *Account) GetRole() Role {
+	return s.Role
+}
+
+// GetUserID returns the value of UserID.
+func (s *Account) GetUserID() OptUUID {
+	return s.UserID
+}
+
+// GetOrgID returns the value of OrgID.
+func (s *Account) GetOrgID() OptUUID {
+	return s.OrgID
+}
+
+// GetScopes returns the value of Scopes.
+func (s *Account) GetScopes() Scopes {
+	return s.Scopes
+}
+
+// SetKind sets the value of Kind.
+func (s *Account) SetKind(val AccountKind) {
+	s.Kind = val
+}
+
+// SetName sets the value of Name.
+func (s *Account) SetName(val string) {
+	s.Name = val
+}
+
+// SetRole sets the value of Role.
+func (s *Account) SetRole(val Role) {
+	s.Role = val
+}
+
+// SetUserID sets the value of UserID.
+func (s *Account) SetUserID(val OptUUID) {
+	s.UserID = val
+}
+
+// SetOrgID sets the value of OrgID.
+func (s *Account) SetOrgID(val OptUUID) {
+	s.OrgID = val
+}
+
+// SetScopes sets the value of Scopes.
+func (s *Account) SetScopes(val Scopes) {
+	s.Scopes = val
+}
+
+// `operator` is whoever owns the data directory, on the machine itself.
+type AccountKind string
+
+const (
+	AccountKindOperator AccountKind = "operator"
+	AccountKindUser     AccountKind = "user"
+	AccountKindToken    AccountKind = "token"
+)
+
+// AllValues returns all AccountKind values.
+func (AccountKind) AllValues() []AccountKind {
+	return []AccountKind{
+		AccountKindOperator,
+		AccountKindUser,
+		AccountKindToken,
+	}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s AccountKind) MarshalText() ([]byte, error) {
+	switch s {
+	case AccountKindOperator:
+		return []byte(s), nil
+	case AccountKindUser:
+		return []byte(s), nil
+	case AccountKindToken:
+		return []byte(s), nil
+	default:
+		return nil, errors.Errorf("invalid value: %q", s)
+	}
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *AccountKind) UnmarshalText(data []byte) error {
+	switch AccountKind(data) {
+	case AccountKindOperator:
+		*s = AccountKindOperator
+		return nil
+	case AccountKindUser:
+		*s = AccountKindUser
+		return nil
+	case AccountKindToken:
+		*s = AccountKindToken
+		return nil
+	default:
+		return errors.Errorf("invalid value: %q", data)
+	}
+}
+
 // A pre-configured agent.
 // Ref: #/components/schemas/Agent
 type Agent struct {
@@ -178,6 +302,241 @@ func (s *ApplyAgentReq) SetFile(val string) {
 	s.File = val
 }
 
+// Something that was done.
+// Ref: #/components/schemas/AuditEntry
+type AuditEntry struct {
+	// Its number, from 1, without gaps.
+	Seq int64 `json:"seq"`
+	// When.
+	At time.Time `json:"at"`
+	// Who.
+	Actor AuditEntryActor `json:"actor"`
+	// What, such as key.create.
+	Action string `json:"action"`
+	// The organisation in which it was done.
+	OrgID OptUUID `json:"org_id"`
+	// To what.
+	Subject AuditEntrySubject `json:"subject"`
+	// More about it; absent when there is no more.
+	Detail OptString `json:"detail"`
+}
+
+// GetSeq returns the value of Seq.
+func (s *AuditEntry) GetSeq() int64 {
+	return s.Seq
+}
+
+// GetAt returns the value of At.
+func (s *AuditEntry) GetAt() time.Time {
+	return s.At
+}
+
+// GetActor returns the value of Actor.
+func (s *AuditEntry) GetActor() AuditEntryActor {
+	return s.Actor
+}
+
+// GetAction returns the value of Action.
+func (s *AuditEntry) GetAction() string {
+	return s.Action
+}
+
+// GetOrgID returns the value of OrgID.
+func (s *AuditEntry) GetOrgID() OptUUID {
+	return s.OrgID
+}
+
+// GetSubject returns the value of Subject.
+func (s *AuditEntry) GetSubject() AuditEntrySubject {
+	return s.Subject
+}
+
+// GetDetail returns the value of Detail.
+func (s *AuditEntry) GetDetail() OptString {
+	return s.Detail
+}
+
+// SetSeq sets the value of Seq.
+func (s *AuditEntry) SetSeq(val int64) {
+	s.Seq = val
+}
+
+// SetAt sets the value of At.
+func (s *AuditEntry) SetAt(val time.Time) {
+	s.At = val
+}
+
+// SetActor sets the value of Actor.
+func (s *AuditEntry) SetActor(val AuditEntryActor) {
+	s.Actor = val
+}
+
+// SetAction sets the value of Action.
+func (s *AuditEntry) SetAction(val string) {
+	s.Action = val
+}
+
+// SetOrgID sets the value of OrgID.
+func (s *AuditEntry) SetOrgID(val OptUUID) {
+	s.OrgID = val
+}
+
+// SetSubject sets the value of Subject.
+func (s *AuditEntry) SetSubject(val AuditEntrySubject) {
+	s.Subject = val
+}
+
+// SetDetail sets the value of Detail.
+func (s *AuditEntry) SetDetail(val OptString) {
+	s.Detail = val
+}
+
+// Who.
+type AuditEntryActor struct {
+	// Operator (on the machine), user, token, or server for what happens by itself.
+	Kind string `json:"kind"`
+	// The user or token.
+	ID OptUUID `json:"id"`
+	// The email address; of a token with its name behind it.
+	Name string `json:"name"`
+	// The address that the request came from; absent on the machine itself.
+	From OptString `json:"from"`
+}
+
+// GetKind returns the value of Kind.
+func (s *AuditEntryActor) GetKind() string {
+	return s.Kind
+}
+
+// GetID returns the value of ID.
+func (s *AuditEntryActor) GetID() OptUUID {
+	return s.ID
+}
+
+// GetName returns the value of Name.
+func (s *AuditEntryActor) GetName() string {
+	return s.Name
+}
+
+// GetFrom returns the value of From.
+func (s *AuditEntryActor) GetFrom() OptString {
+	return s.From
+}
+
+// SetKind sets the value of Kind.
+func (s *AuditEntryActor) SetKind(val string) {
+	s.Kind = val
+}
+
+// SetID sets the value of ID.
+func (s *AuditEntryActor) SetID(val OptUUID) {
+	s.ID = val
+}
+
+// SetName sets the value of Name.
+func (s *AuditEntryActor) SetName(val string) {
+	s.Name = val
+}
+
+// SetFrom sets the value of From.
+func (s *AuditEntryActor) SetFrom(val OptString) {
+	s.From = val
+}
+
+// To what.
+type AuditEntrySubject struct {
+	// Organisation, agent, key, run, user, token or session.
+	Kind string `json:"kind"`
+	// Its ID.
+	ID OptUUID `json:"id"`
+	// Its name at that time.
+	Name string `json:"name"`
+}
+
+// GetKind returns the value of Kind.
+func (s *AuditEntrySubject) GetKind() string {
+	return s.Kind
+}
+
+// GetID returns the value of ID.
+func (s *AuditEntrySubject) GetID() OptUUID {
+	return s.ID
+}
+
+// GetName returns the value of Name.
+func (s *AuditEntrySubject) GetName() string {
+	return s.Name
+}
+
+// SetKind sets the value of Kind.
+func (s *AuditEntrySubject) SetKind(val string) {
+	s.Kind = val
+}
+
+// SetID sets the value of ID.
+func (s *AuditEntrySubject) SetID(val OptUUID) {
+	s.ID = val
+}
+
+// SetName sets the value of Name.
+func (s *AuditEntrySubject) SetName(val string) {
+	s.Name = val
+}
+
+// A part of the audit log.
+// Ref: #/components/schemas/AuditPage
+type AuditPage struct {
+	// The entries, newest first.
+	Entries []AuditEntry `json:"entries"`
+	// The number to go on before; absent at the end.
+	Next OptInt64 `json:"next"`
+}
+
+// GetEntries returns the value of Entries.
+func (s *AuditPage) GetEntries() []AuditEntry {
+	return s.Entries
+}
+
+// GetNext returns the value of Next.
+func (s *AuditPage) GetNext() OptInt64 {
+	return s.Next
+}
+
+// SetEntries sets the value of Entries.
+func (s *AuditPage) SetEntries(val []AuditEntry) {
+	s.Entries = val
+}
+
+// SetNext sets the value of Next.
+func (s *AuditPage) SetNext(val OptInt64) {
+	s.Next = val
+}
+
+type ChangePasswordReq struct {
+	Current Password `json:"current"`
+	New     Password `json:"new"`
+}
+
+// GetCurrent returns the value of Current.
+func (s *ChangePasswordReq) GetCurrent() Password {
+	return s.Current
+}
+
+// GetNew returns the value of New.
+func (s *ChangePasswordReq) GetNew() Password {
+	return s.New
+}
+
+// SetCurrent sets the value of Current.
+func (s *ChangePasswordReq) SetCurrent(val Password) {
+	s.Current = val
+}
+
+// SetNew sets the value of New.
+func (s *ChangePasswordReq) SetNew(val Password) {
+	s.New = val
+}
+
 type CreateKeyReq struct {
 	Name OptName `json:"name"`
 	// Seconds until the key ends; never when it is left out.
@@ -216,6 +575,91 @@ func (s *CreateOrgReq) GetName() Name {
 // SetName sets the value of Name.
 func (s *CreateOrgReq) SetName(val Name) {
 	s.Name = val
+}
+
+type CreateTokenReq struct {
+	Name   Name   `json:"name"`
+	Scopes Scopes `json:"scopes"`
+	// Seconds until the token ends; 90 days when it is left out, a year at most.
+	ExpiresIn OptInt `json:"expires_in"`
+}
+
+// GetName returns the value of Name.
+func (s *CreateTokenReq) GetName() Name {
+	return s.Name
+}
+
+// GetScopes returns the value of Scopes.
+func (s *CreateTokenReq) GetScopes() Scopes {
+	return s.Scopes
+}
+
+// GetExpiresIn returns the value of ExpiresIn.
+func (s *CreateTokenReq) GetExpiresIn() OptInt {
+	return s.ExpiresIn
+}
+
+// SetName sets the value of Name.
+func (s *CreateTokenReq) SetName(val Name) {
+	s.Name = val
+}
+
+// SetScopes sets the value of Scopes.
+func (s *CreateTokenReq) SetScopes(val Scopes) {
+	s.Scopes = val
+}
+
+// SetExpiresIn sets the value of ExpiresIn.
+func (s *CreateTokenReq) SetExpiresIn(val OptInt) {
+	s.ExpiresIn = val
+}
+
+type CreateUserReq struct {
+	Email    Email    `json:"email"`
+	Password Password `json:"password"`
+	Role     OptRole  `json:"role"`
+	// ID or name of a member's organisation; `default` when it is left out. An operator has none.
+	Org OptString `json:"org"`
+}
+
+// GetEmail returns the value of Email.
+func (s *CreateUserReq) GetEmail() Email {
+	return s.Email
+}
+
+// GetPassword returns the value of Password.
+func (s *CreateUserReq) GetPassword() Password {
+	return s.Password
+}
+
+// GetRole returns the value of Role.
+func (s *CreateUserReq) GetRole() OptRole {
+	return s.Role
+}
+
+// GetOrg returns the value of Org.
+func (s *CreateUserReq) GetOrg() OptString {
+	return s.Org
+}
+
+// SetEmail sets the value of Email.
+func (s *CreateUserReq) SetEmail(val Email) {
+	s.Email = val
+}
+
+// SetPassword sets the value of Password.
+func (s *CreateUserReq) SetPassword(val Password) {
+	s.Password = val
+}
+
+// SetRole sets the value of Role.
+func (s *CreateUserReq) SetRole(val OptRole) {
+	s.Role = val
+}
+
+// SetOrg sets the value of Org.
+func (s *CreateUserReq) SetOrg(val OptString) {
+	s.Org = val
 }
 
 // A new API key with its secret.
@@ -319,6 +763,130 @@ func (s *CreatedKey) SetExpiresAt(val OptDateTime) {
 	s.ExpiresAt = val
 }
 
+// A new personal access token with its secret.
+// Ref: #/components/schemas/CreatedToken
+type CreatedToken struct {
+	Token Token `json:"token"`
+	// The secret. It is shown only here.
+	Secret string `json:"secret"`
+}
+
+// GetToken returns the value of Token.
+func (s *CreatedToken) GetToken() Token {
+	return s.Token
+}
+
+// GetSecret returns the value of Secret.
+func (s *CreatedToken) GetSecret() string {
+	return s.Secret
+}
+
+// SetToken sets the value of Token.
+func (s *CreatedToken) SetToken(val Token) {
+	s.Token = val
+}
+
+// SetSecret sets the value of Secret.
+func (s *CreatedToken) SetSecret(val string) {
+	s.Secret = val
+}
+
+// What models took on a day.
+// Ref: #/components/schemas/DailyUsage
+type DailyUsage struct {
+	// The day.
+	Day   time.Time `json:"day"`
+	Spent Spent     `json:"spent"`
+}
+
+// GetDay returns the value of Day.
+func (s *DailyUsage) GetDay() time.Time {
+	return s.Day
+}
+
+// GetSpent returns the value of Spent.
+func (s *DailyUsage) GetSpent() Spent {
+	return s.Spent
+}
+
+// SetDay sets the value of Day.
+func (s *DailyUsage) SetDay(val time.Time) {
+	s.Day = val
+}
+
+// SetSpent sets the value of Spent.
+func (s *DailyUsage) SetSpent(val Spent) {
+	s.Spent = val
+}
+
+type DownloadArchiveOK struct {
+	Data io.Reader
+}
+
+// Read reads data from the Data reader.
+//
+// Kept to satisfy the io.Reader interface.
+func (s DownloadArchiveOK) Read(p []byte) (n int, err error) {
+	if s.Data == nil {
+		return 0, io.EOF
+	}
+	return s.Data.Read(p)
+}
+
+// DownloadArchiveOKHeaders wraps DownloadArchiveOK with response headers.
+type DownloadArchiveOKHeaders struct {
+	ContentDisposition  string
+	XContentTypeOptions string
+	Response            DownloadArchiveOK
+}
+
+// GetContentDisposition returns the value of ContentDisposition.
+func (s *DownloadArchiveOKHeaders) GetContentDisposition() string {
+	return s.ContentDisposition
+}
+
+// GetXContentTypeOptions returns the value of XContentTypeOptions.
+func (s *DownloadArchiveOKHeaders) GetXContentTypeOptions() string {
+	return s.XContentTypeOptions
+}
+
+// GetResponse returns the value of Response.
+func (s *DownloadArchiveOKHeaders) GetResponse() DownloadArchiveOK {
+	return s.Response
+}
+
+// SetContentDisposition sets the value of ContentDisposition.
+func (s *DownloadArchiveOKHeaders) SetContentDisposition(val string) {
+	s.ContentDisposition = val
+}
+
+// SetXContentTypeOptions sets the value of XContentTypeOptions.
+func (s *DownloadArchiveOKHeaders) SetXContentTypeOptions(val string) {
+	s.XContentTypeOptions = val
+}
+
+// SetResponse sets the value of Response.
+func (s *DownloadArchiveOKHeaders) SetResponse(val DownloadArchiveOK) {
+	s.Response = val
+}
+
+// DownloadArchiveOKRawApplicationZip represents raw HTTP response for DownloadArchive application/zip.
+type DownloadArchiveOKRawApplicationZip struct {
+	Response *http.Response `json:"-"`
+}
+
+// GetResponse returns the value of Response.
+func (s *DownloadArchiveOKRawApplicationZip) GetResponse() *http.Response {
+	return s.Response
+}
+
+// SetResponse sets the value of Response.
+func (s *DownloadArchiveOKRawApplicationZip) SetResponse(val *http.Response) {
+	s.Response = val
+}
+
+func (*DownloadArchiveOKRawApplicationZip) downloadArchiveRes() {}
+
 type DownloadFileOK struct {
 	Data io.Reader
 }
@@ -386,6 +954,8 @@ func (s *DownloadFileOKRawApplicationOctetStream) SetResponse(val *http.Response
 }
 
 func (*DownloadFileOKRawApplicationOctetStream) downloadFileRes() {}
+
+type Email string
 
 // One entry of a run's history.
 // Ref: #/components/schemas/Event
@@ -648,8 +1218,12 @@ type Key struct {
 	Disabled bool `json:"disabled"`
 	// When it was made.
 	CreatedAt time.Time `json:"created_at"`
+	// Who made it; absent when that is not known.
+	CreatedBy OptString `json:"created_by"`
 	// When it ends; absent when never.
 	ExpiresAt OptDateTime `json:"expires_at"`
+	// When it was last used, to the minute or so; absent when never.
+	LastUsedAt OptDateTime `json:"last_used_at"`
 }
 
 // GetID returns the value of ID.
@@ -682,9 +1256,19 @@ func (s *Key) GetCreatedAt() time.Time {
 	return s.CreatedAt
 }
 
+// GetCreatedBy returns the value of CreatedBy.
+func (s *Key) GetCreatedBy() OptString {
+	return s.CreatedBy
+}
+
 // GetExpiresAt returns the value of ExpiresAt.
 func (s *Key) GetExpiresAt() OptDateTime {
 	return s.ExpiresAt
+}
+
+// GetLastUsedAt returns the value of LastUsedAt.
+func (s *Key) GetLastUsedAt() OptDateTime {
+	return s.LastUsedAt
 }
 
 // SetID sets the value of ID.
@@ -717,18 +1301,124 @@ func (s *Key) SetCreatedAt(val time.Time) {
 	s.CreatedAt = val
 }
 
+// SetCreatedBy sets the value of CreatedBy.
+func (s *Key) SetCreatedBy(val OptString) {
+	s.CreatedBy = val
+}
+
 // SetExpiresAt sets the value of ExpiresAt.
 func (s *Key) SetExpiresAt(val OptDateTime) {
 	s.ExpiresAt = val
 }
 
+// SetLastUsedAt sets the value of LastUsedAt.
+func (s *Key) SetLastUsedAt(val OptDateTime) {
+	s.LastUsedAt = val
+}
+
+// A request to create a run.
+// Ref: #/components/schemas/KeyRequest
+type KeyRequest struct {
+	// When.
+	At time.Time `json:"at"`
+	// The HTTP status that it was answered with.
+	Status int `json:"status"`
+	// The run that it made.
+	Run OptUUID `json:"run"`
+	// The run's name.
+	Name OptString `json:"name"`
+}
+
+// GetAt returns the value of At.
+func (s *KeyRequest) GetAt() time.Time {
+	return s.At
+}
+
+// GetStatus returns the value of Status.
+func (s *KeyRequest) GetStatus() int {
+	return s.Status
+}
+
+// GetRun returns the value of Run.
+func (s *KeyRequest) GetRun() OptUUID {
+	return s.Run
+}
+
+// GetName returns the value of Name.
+func (s *KeyRequest) GetName() OptString {
+	return s.Name
+}
+
+// SetAt sets the value of At.
+func (s *KeyRequest) SetAt(val time.Time) {
+	s.At = val
+}
+
+// SetStatus sets the value of Status.
+func (s *KeyRequest) SetStatus(val int) {
+	s.Status = val
+}
+
+// SetRun sets the value of Run.
+func (s *KeyRequest) SetRun(val OptUUID) {
+	s.Run = val
+}
+
+// SetName sets the value of Name.
+func (s *KeyRequest) SetName(val OptString) {
+	s.Name = val
+}
+
+// A part of the requests of a key.
+// Ref: #/components/schemas/KeyRequestPage
+type KeyRequestPage struct {
+	// The requests, newest first.
+	Requests []KeyRequest `json:"requests"`
+	// The moment to go on before; absent at the end of the list.
+	Next OptString `json:"next"`
+}
+
+// GetRequests returns the value of Requests.
+func (s *KeyRequestPage) GetRequests() []KeyRequest {
+	return s.Requests
+}
+
+// GetNext returns the value of Next.
+func (s *KeyRequestPage) GetNext() OptString {
+	return s.Next
+}
+
+// SetRequests sets the value of Requests.
+func (s *KeyRequestPage) SetRequests(val []KeyRequest) {
+	s.Requests = val
+}
+
+// SetNext sets the value of Next.
+func (s *KeyRequestPage) SetNext(val OptString) {
+	s.Next = val
+}
+
 // One message of a transcript.
 // Ref: #/components/schemas/Message
 type Message struct {
+	// The turn that accepted or gave it.
+	Turn int `json:"turn"`
+	// When.
+	At time.Time `json:"at"`
 	// Whose message it is.
 	Role MessageRole `json:"role"`
 	// The message.
 	Text string `json:"text"`
+}
+
+// GetTurn returns the value of Turn.
+func (s *Message) GetTurn() int {
+	return s.Turn
+}
+
+// GetAt returns the value of At.
+func (s *Message) GetAt() time.Time {
+	return s.At
 }
 
 // GetRole returns the value of Role.
@@ -739,6 +1429,16 @@ func (s *Message) GetRole() MessageRole {
 // GetText returns the value of Text.
 func (s *Message) GetText() string {
 	return s.Text
+}
+
+// SetTurn sets the value of Turn.
+func (s *Message) SetTurn(val int) {
+	s.Turn = val
+}
+
+// SetAt sets the value of At.
+func (s *Message) SetAt(val time.Time) {
+	s.At = val
 }
 
 // SetRole sets the value of Role.
@@ -796,6 +1496,52 @@ func (s *MessageRole) UnmarshalText(data []byte) error {
 type Models []string
 
 type Name string
+
+// NewOptBool returns new OptBool with value set to v.
+func NewOptBool(v bool) OptBool {
+	return OptBool{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptBool is optional bool.
+type OptBool struct {
+	Value bool
+	Set   bool
+}
+
+// IsSet returns true if OptBool was set.
+func (o OptBool) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptBool) Reset() {
+	var v bool
+	o.Value = v
+	o.Set = false
+}
+
+// SetTo sets value to v.
+func (o *OptBool) SetTo(v bool) {
+	o.Set = true
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptBool) Get() (v bool, ok bool) {
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptBool) Or(d bool) bool {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
 
 // NewOptDateTime returns new OptDateTime with value set to v.
 func NewOptDateTime(v time.Time) OptDateTime {
@@ -981,6 +1727,98 @@ func (o OptName) Or(d Name) Name {
 	return d
 }
 
+// NewOptPassword returns new OptPassword with value set to v.
+func NewOptPassword(v Password) OptPassword {
+	return OptPassword{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptPassword is optional Password.
+type OptPassword struct {
+	Value Password
+	Set   bool
+}
+
+// IsSet returns true if OptPassword was set.
+func (o OptPassword) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptPassword) Reset() {
+	var v Password
+	o.Value = v
+	o.Set = false
+}
+
+// SetTo sets value to v.
+func (o *OptPassword) SetTo(v Password) {
+	o.Set = true
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptPassword) Get() (v Password, ok bool) {
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptPassword) Or(d Password) Password {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewOptRole returns new OptRole with value set to v.
+func NewOptRole(v Role) OptRole {
+	return OptRole{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptRole is optional Role.
+type OptRole struct {
+	Value Role
+	Set   bool
+}
+
+// IsSet returns true if OptRole was set.
+func (o OptRole) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptRole) Reset() {
+	var v Role
+	o.Value = v
+	o.Set = false
+}
+
+// SetTo sets value to v.
+func (o *OptRole) SetTo(v Role) {
+	o.Set = true
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptRole) Get() (v Role, ok bool) {
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptRole) Or(d Role) Role {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
 // NewOptSpent returns new OptSpent with value set to v.
 func NewOptSpent(v Spent) OptSpent {
 	return OptSpent{
@@ -1119,6 +1957,52 @@ func (o OptString) Or(d string) string {
 	return d
 }
 
+// NewOptUUID returns new OptUUID with value set to v.
+func NewOptUUID(v uuid.UUID) OptUUID {
+	return OptUUID{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptUUID is optional uuid.UUID.
+type OptUUID struct {
+	Value uuid.UUID
+	Set   bool
+}
+
+// IsSet returns true if OptUUID was set.
+func (o OptUUID) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptUUID) Reset() {
+	var v uuid.UUID
+	o.Value = v
+	o.Set = false
+}
+
+// SetTo sets value to v.
+func (o *OptUUID) SetTo(v uuid.UUID) {
+	o.Set = true
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptUUID) Get() (v uuid.UUID, ok bool) {
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptUUID) Or(d uuid.UUID) uuid.UUID {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
 // An organisation.
 // Ref: #/components/schemas/Org
 type Org struct {
@@ -1169,6 +2053,33 @@ func (s *Org) SetModels(val Models) {
 // SetCreatedAt sets the value of CreatedAt.
 func (s *Org) SetCreatedAt(val time.Time) {
 	s.CreatedAt = val
+}
+
+type Password string
+
+type PersonalToken struct {
+	Token string
+	Roles []string
+}
+
+// GetToken returns the value of Token.
+func (s *PersonalToken) GetToken() string {
+	return s.Token
+}
+
+// GetRoles returns the value of Roles.
+func (s *PersonalToken) GetRoles() []string {
+	return s.Roles
+}
+
+// SetToken sets the value of Token.
+func (s *PersonalToken) SetToken(val string) {
+	s.Token = val
+}
+
+// SetRoles sets the value of Roles.
+func (s *PersonalToken) SetRoles(val []string) {
+	s.Roles = val
 }
 
 // A problem document (RFC 9457).
@@ -1250,6 +2161,175 @@ func (s *ProblemStatusCode) SetResponse(val Problem) {
 	s.Response = val
 }
 
+// A provider of models.
+// Ref: #/components/schemas/Provider
+type Provider struct {
+	// The part of a model's name before the slash.
+	Name string `json:"name"`
+	// What it speaks: openai, anthropic or script.
+	Dialect string `json:"dialect"`
+	// Where it is; absent when it is in the server itself.
+	BaseURL OptString `json:"base_url"`
+}
+
+// GetName returns the value of Name.
+func (s *Provider) GetName() string {
+	return s.Name
+}
+
+// GetDialect returns the value of Dialect.
+func (s *Provider) GetDialect() string {
+	return s.Dialect
+}
+
+// GetBaseURL returns the value of BaseURL.
+func (s *Provider) GetBaseURL() OptString {
+	return s.BaseURL
+}
+
+// SetName sets the value of Name.
+func (s *Provider) SetName(val string) {
+	s.Name = val
+}
+
+// SetDialect sets the value of Dialect.
+func (s *Provider) SetDialect(val string) {
+	s.Dialect = val
+}
+
+// SetBaseURL sets the value of BaseURL.
+func (s *Provider) SetBaseURL(val OptString) {
+	s.BaseURL = val
+}
+
+// One agent file of an agent.
+// Ref: #/components/schemas/Revision
+type Revision struct {
+	// Its number, from 1.
+	Number int `json:"number"`
+	// When it was applied.
+	CreatedAt time.Time `json:"created_at"`
+	// Who applied it; absent when that is not known.
+	CreatedBy OptString `json:"created_by"`
+}
+
+// GetNumber returns the value of Number.
+func (s *Revision) GetNumber() int {
+	return s.Number
+}
+
+// GetCreatedAt returns the value of CreatedAt.
+func (s *Revision) GetCreatedAt() time.Time {
+	return s.CreatedAt
+}
+
+// GetCreatedBy returns the value of CreatedBy.
+func (s *Revision) GetCreatedBy() OptString {
+	return s.CreatedBy
+}
+
+// SetNumber sets the value of Number.
+func (s *Revision) SetNumber(val int) {
+	s.Number = val
+}
+
+// SetCreatedAt sets the value of CreatedAt.
+func (s *Revision) SetCreatedAt(val time.Time) {
+	s.CreatedAt = val
+}
+
+// SetCreatedBy sets the value of CreatedBy.
+func (s *Revision) SetCreatedBy(val OptString) {
+	s.CreatedBy = val
+}
+
+// An agent file as it was applied.
+// Ref: #/components/schemas/RevisionFile
+type RevisionFile struct {
+	Revision Revision `json:"revision"`
+	// The YAML as it was applied.
+	File string `json:"file"`
+}
+
+// GetRevision returns the value of Revision.
+func (s *RevisionFile) GetRevision() Revision {
+	return s.Revision
+}
+
+// GetFile returns the value of File.
+func (s *RevisionFile) GetFile() string {
+	return s.File
+}
+
+// SetRevision sets the value of Revision.
+func (s *RevisionFile) SetRevision(val Revision) {
+	s.Revision = val
+}
+
+// SetFile sets the value of File.
+func (s *RevisionFile) SetFile(val string) {
+	s.File = val
+}
+
+// An operator may do everything; a member everything inside one organisation but its allowlist.
+// `member` when it is left out.
+// Ref: #/components/schemas/Role
+type Role string
+
+const (
+	RoleOperator Role = "operator"
+	RoleMember   Role = "member"
+)
+
+// AllValues returns all Role values.
+func (Role) AllValues() []Role {
+	return []Role{
+		RoleOperator,
+		RoleMember,
+	}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Role) MarshalText() ([]byte, error) {
+	switch s {
+	case RoleOperator:
+		return []byte(s), nil
+	case RoleMember:
+		return []byte(s), nil
+	default:
+		return nil, errors.Errorf("invalid value: %q", s)
+	}
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *Role) UnmarshalText(data []byte) error {
+	switch Role(data) {
+	case RoleOperator:
+		*s = RoleOperator
+		return nil
+	case RoleMember:
+		*s = RoleMember
+		return nil
+	default:
+		return errors.Errorf("invalid value: %q", data)
+	}
+}
+
+type RotateKeyReq struct {
+	// Seconds for which the old key is still accepted, unless it ends before; a day when it is left out.
+	Overlap OptInt `json:"overlap"`
+}
+
+// GetOverlap returns the value of Overlap.
+func (s *RotateKeyReq) GetOverlap() OptInt {
+	return s.Overlap
+}
+
+// SetOverlap sets the value of Overlap.
+func (s *RotateKeyReq) SetOverlap(val OptInt) {
+	s.Overlap = val
+}
+
 // One execution of an agent.
 // Ref: #/components/schemas/Run
 type Run struct {
@@ -1270,6 +2350,8 @@ type Run struct {
 	Deleted bool `json:"deleted"`
 	// Whether the workspace of a deleted run is still there.
 	Erasing bool `json:"erasing"`
+	// The key that made it.
+	KeyID uuid.UUID `json:"key_id"`
 	// The agent's revision that it keeps.
 	Revision int `json:"revision"`
 	// How many turns began.
@@ -1326,6 +2408,11 @@ func (s *Run) GetDeleted() bool {
 // GetErasing returns the value of Erasing.
 func (s *Run) GetErasing() bool {
 	return s.Erasing
+}
+
+// GetKeyID returns the value of KeyID.
+func (s *Run) GetKeyID() uuid.UUID {
+	return s.KeyID
 }
 
 // GetRevision returns the value of Revision.
@@ -1403,6 +2490,11 @@ func (s *Run) SetErasing(val bool) {
 	s.Erasing = val
 }
 
+// SetKeyID sets the value of KeyID.
+func (s *Run) SetKeyID(val uuid.UUID) {
+	s.KeyID = val
+}
+
 // SetRevision sets the value of Revision.
 func (s *Run) SetRevision(val int) {
 	s.Revision = val
@@ -1453,6 +2545,8 @@ type RunDetail struct {
 	Deleted bool `json:"deleted"`
 	// Whether the workspace of a deleted run is still there.
 	Erasing bool `json:"erasing"`
+	// The key that made it.
+	KeyID uuid.UUID `json:"key_id"`
 	// The agent's revision that it keeps.
 	Revision int `json:"revision"`
 	// How many turns began.
@@ -1511,6 +2605,11 @@ func (s *RunDetail) GetDeleted() bool {
 // GetErasing returns the value of Erasing.
 func (s *RunDetail) GetErasing() bool {
 	return s.Erasing
+}
+
+// GetKeyID returns the value of KeyID.
+func (s *RunDetail) GetKeyID() uuid.UUID {
+	return s.KeyID
 }
 
 // GetRevision returns the value of Revision.
@@ -1593,6 +2692,11 @@ func (s *RunDetail) SetErasing(val bool) {
 	s.Erasing = val
 }
 
+// SetKeyID sets the value of KeyID.
+func (s *RunDetail) SetKeyID(val uuid.UUID) {
+	s.KeyID = val
+}
+
 // SetRevision sets the value of Revision.
 func (s *RunDetail) SetRevision(val int) {
 	s.Revision = val
@@ -1626,6 +2730,131 @@ func (s *RunDetail) SetUpdatedAt(val time.Time) {
 // SetTranscript sets the value of Transcript.
 func (s *RunDetail) SetTranscript(val []Message) {
 	s.Transcript = val
+}
+
+// A part of a list of runs.
+// Ref: #/components/schemas/RunPage
+type RunPage struct {
+	// The runs, newest first.
+	Runs []Run `json:"runs"`
+	// The run to go on before; absent at the end of the list.
+	Next OptUUID `json:"next"`
+}
+
+// GetRuns returns the value of Runs.
+func (s *RunPage) GetRuns() []Run {
+	return s.Runs
+}
+
+// GetNext returns the value of Next.
+func (s *RunPage) GetNext() OptUUID {
+	return s.Next
+}
+
+// SetRuns sets the value of Runs.
+func (s *RunPage) SetRuns(val []Run) {
+	s.Runs = val
+}
+
+// SetNext sets the value of Next.
+func (s *RunPage) SetNext(val OptUUID) {
+	s.Next = val
+}
+
+// `read` sees, `runs` gives input to runs, stops and deletes them, `agents` changes agents, `keys`
+// makes and ends keys, `admin` is for organisations, users, tokens and allowlists.
+// Ref: #/components/schemas/Scope
+type Scope string
+
+const (
+	ScopeRead   Scope = "read"
+	ScopeRuns   Scope = "runs"
+	ScopeAgents Scope = "agents"
+	ScopeKeys   Scope = "keys"
+	ScopeAdmin  Scope = "admin"
+)
+
+// AllValues returns all Scope values.
+func (Scope) AllValues() []Scope {
+	return []Scope{
+		ScopeRead,
+		ScopeRuns,
+		ScopeAgents,
+		ScopeKeys,
+		ScopeAdmin,
+	}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Scope) MarshalText() ([]byte, error) {
+	switch s {
+	case ScopeRead:
+		return []byte(s), nil
+	case ScopeRuns:
+		return []byte(s), nil
+	case ScopeAgents:
+		return []byte(s), nil
+	case ScopeKeys:
+		return []byte(s), nil
+	case ScopeAdmin:
+		return []byte(s), nil
+	default:
+		return nil, errors.Errorf("invalid value: %q", s)
+	}
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *Scope) UnmarshalText(data []byte) error {
+	switch Scope(data) {
+	case ScopeRead:
+		*s = ScopeRead
+		return nil
+	case ScopeRuns:
+		*s = ScopeRuns
+		return nil
+	case ScopeAgents:
+		*s = ScopeAgents
+		return nil
+	case ScopeKeys:
+		*s = ScopeKeys
+		return nil
+	case ScopeAdmin:
+		*s = ScopeAdmin
+		return nil
+	default:
+		return errors.Errorf("invalid value: %q", data)
+	}
+}
+
+type Scopes []Scope
+
+// A server.
+// Ref: #/components/schemas/ServerInfo
+type ServerInfo struct {
+	// The version of agentrun.
+	Version string `json:"version"`
+	// The providers of models that are configured.
+	Providers []Provider `json:"providers"`
+}
+
+// GetVersion returns the value of Version.
+func (s *ServerInfo) GetVersion() string {
+	return s.Version
+}
+
+// GetProviders returns the value of Providers.
+func (s *ServerInfo) GetProviders() []Provider {
+	return s.Providers
+}
+
+// SetVersion sets the value of Version.
+func (s *ServerInfo) SetVersion(val string) {
+	s.Version = val
+}
+
+// SetProviders sets the value of Providers.
+func (s *ServerInfo) SetProviders(val []Provider) {
+	s.Providers = val
 }
 
 type SetOrgModelsReq struct {
@@ -1764,6 +2993,143 @@ func (s *Status) UnmarshalText(data []byte) error {
 	}
 }
 
+// A personal access token without its secret.
+// Ref: #/components/schemas/Token
+type Token struct {
+	// ID of the token; no secret.
+	ID uuid.UUID `json:"id"`
+	// Its name.
+	Name string `json:"name"`
+	// The first characters of the secret.
+	Prefix string `json:"prefix"`
+	Scopes Scopes `json:"scopes"`
+	// When it was made.
+	CreatedAt time.Time `json:"created_at"`
+	// When it ends.
+	ExpiresAt time.Time `json:"expires_at"`
+	// When it was last used, to the minute or so; absent when never.
+	LastUsedAt OptDateTime `json:"last_used_at"`
+}
+
+// GetID returns the value of ID.
+func (s *Token) GetID() uuid.UUID {
+	return s.ID
+}
+
+// GetName returns the value of Name.
+func (s *Token) GetName() string {
+	return s.Name
+}
+
+// GetPrefix returns the value of Prefix.
+func (s *Token) GetPrefix() string {
+	return s.Prefix
+}
+
+// GetScopes returns the value of Scopes.
+func (s *Token) GetScopes() Scopes {
+	return s.Scopes
+}
+
+// GetCreatedAt returns the value of CreatedAt.
+func (s *Token) GetCreatedAt() time.Time {
+	return s.CreatedAt
+}
+
+// GetExpiresAt returns the value of ExpiresAt.
+func (s *Token) GetExpiresAt() time.Time {
+	return s.ExpiresAt
+}
+
+// GetLastUsedAt returns the value of LastUsedAt.
+func (s *Token) GetLastUsedAt() OptDateTime {
+	return s.LastUsedAt
+}
+
+// SetID sets the value of ID.
+func (s *Token) SetID(val uuid.UUID) {
+	s.ID = val
+}
+
+// SetName sets the value of Name.
+func (s *Token) SetName(val string) {
+	s.Name = val
+}
+
+// SetPrefix sets the value of Prefix.
+func (s *Token) SetPrefix(val string) {
+	s.Prefix = val
+}
+
+// SetScopes sets the value of Scopes.
+func (s *Token) SetScopes(val Scopes) {
+	s.Scopes = val
+}
+
+// SetCreatedAt sets the value of CreatedAt.
+func (s *Token) SetCreatedAt(val time.Time) {
+	s.CreatedAt = val
+}
+
+// SetExpiresAt sets the value of ExpiresAt.
+func (s *Token) SetExpiresAt(val time.Time) {
+	s.ExpiresAt = val
+}
+
+// SetLastUsedAt sets the value of LastUsedAt.
+func (s *Token) SetLastUsedAt(val OptDateTime) {
+	s.LastUsedAt = val
+}
+
+type UpdateUserReq struct {
+	Role OptRole `json:"role"`
+	// ID or name of a member's organisation.
+	Org OptString `json:"org"`
+	// Whether the user and the user's tokens are refused.
+	Disabled OptBool     `json:"disabled"`
+	Password OptPassword `json:"password"`
+}
+
+// GetRole returns the value of Role.
+func (s *UpdateUserReq) GetRole() OptRole {
+	return s.Role
+}
+
+// GetOrg returns the value of Org.
+func (s *UpdateUserReq) GetOrg() OptString {
+	return s.Org
+}
+
+// GetDisabled returns the value of Disabled.
+func (s *UpdateUserReq) GetDisabled() OptBool {
+	return s.Disabled
+}
+
+// GetPassword returns the value of Password.
+func (s *UpdateUserReq) GetPassword() OptPassword {
+	return s.Password
+}
+
+// SetRole sets the value of Role.
+func (s *UpdateUserReq) SetRole(val OptRole) {
+	s.Role = val
+}
+
+// SetOrg sets the value of Org.
+func (s *UpdateUserReq) SetOrg(val OptString) {
+	s.Org = val
+}
+
+// SetDisabled sets the value of Disabled.
+func (s *UpdateUserReq) SetDisabled(val OptBool) {
+	s.Disabled = val
+}
+
+// SetPassword sets the value of Password.
+func (s *UpdateUserReq) SetPassword(val OptPassword) {
+	s.Password = val
+}
+
 // What models took for somebody.
 // Ref: #/components/schemas/Usage
 type Usage struct {
@@ -1863,4 +3229,92 @@ func (s *UsageKind) UnmarshalText(data []byte) error {
 	default:
 		return errors.Errorf("invalid value: %q", data)
 	}
+}
+
+// A person who can sign in.
+// Ref: #/components/schemas/User
+type User struct {
+	// ID of the user.
+	ID uuid.UUID `json:"id"`
+	// The email address.
+	Email string `json:"email"`
+	Role  Role   `json:"role"`
+	// The organisation of a member.
+	OrgID OptUUID `json:"org_id"`
+	// Whether the user is refused.
+	Disabled bool `json:"disabled"`
+	// When it was made.
+	CreatedAt time.Time `json:"created_at"`
+	// When the user last signed in; absent when never.
+	SignedInAt OptDateTime `json:"signed_in_at"`
+}
+
+// GetID returns the value of ID.
+func (s *User) GetID() uuid.UUID {
+	return s.ID
+}
+
+// GetEmail returns the value of Email.
+func (s *User) GetEmail() string {
+	return s.Email
+}
+
+// GetRole returns the value of Role.
+func (s *User) GetRole() Role {
+	return s.Role
+}
+
+// GetOrgID returns the value of OrgID.
+func (s *User) GetOrgID() OptUUID {
+	return s.OrgID
+}
+
+// GetDisabled returns the value of Disabled.
+func (s *User) GetDisabled() bool {
+	return s.Disabled
+}
+
+// GetCreatedAt returns the value of CreatedAt.
+func (s *User) GetCreatedAt() time.Time {
+	return s.CreatedAt
+}
+
+// GetSignedInAt returns the value of SignedInAt.
+func (s *User) GetSignedInAt() OptDateTime {
+	return s.SignedInAt
+}
+
+// SetID sets the value of ID.
+func (s *User) SetID(val uuid.UUID) {
+	s.ID = val
+}
+
+// SetEmail sets the value of Email.
+func (s *User) SetEmail(val string) {
+	s.Email = val
+}
+
+// SetRole sets the value of Role.
+func (s *User) SetRole(val Role) {
+	s.Role = val
+}
+
+// SetOrgID sets the value of OrgID.
+func (s *User) SetOrgID(val OptUUID) {
+	s.OrgID = val
+}
+
+// SetDisabled sets the value of Disabled.
+func (s *User) SetDisabled(val bool) {
+	s.Disabled = val
+}
+
+// SetCreatedAt sets the value of CreatedAt.
+func (s *User) SetCreatedAt(val time.Time) {
+	s.CreatedAt = val
+}
+
+// SetSignedInAt sets the value of SignedInAt.
+func (s *User) SetSignedInAt(val OptDateTime) {
+	s.SignedInAt = val
 }

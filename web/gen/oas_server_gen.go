@@ -22,6 +22,12 @@ type Handler interface {
 	//
 	// POST /api/v1/agents/{agent}/archive
 	ArchiveAgent(ctx context.Context, params ArchiveAgentParams) (*Agent, error)
+	// ChangePassword implements changePassword operation.
+	//
+	// Needs the current one. All sessions of the user end, but not the tokens.
+	//
+	// PUT /api/v1/account/password
+	ChangePassword(ctx context.Context, req *ChangePasswordReq) (*User, error)
 	// CreateKey implements createKey operation.
 	//
 	// Makes an API key of the agent. This answer is the only one that holds its secret.
@@ -34,6 +40,19 @@ type Handler interface {
 	//
 	// POST /api/v1/orgs
 	CreateOrg(ctx context.Context, req *CreateOrgReq) (*Org, error)
+	// CreateToken implements createToken operation.
+	//
+	// Makes a personal access token of the user who asks. This answer is the only one that holds its
+	// secret. A token can make no token that may do more than itself.
+	//
+	// POST /api/v1/account/tokens
+	CreateToken(ctx context.Context, req *CreateTokenReq) (*CreatedToken, error)
+	// CreateUser implements createUser operation.
+	//
+	// Makes a user who can sign in. Operators only.
+	//
+	// POST /api/v1/users
+	CreateUser(ctx context.Context, req *CreateUserReq) (*User, error)
 	// DeleteAgent implements deleteAgent operation.
 	//
 	// Frees the agent's name and stops its runs in flight. Its other runs stay readable; its keys find no
@@ -55,6 +74,18 @@ type Handler interface {
 	//
 	// DELETE /api/v1/runs/{run}
 	DeleteRun(ctx context.Context, params DeleteRunParams) (*Run, error)
+	// DeleteToken implements deleteToken operation.
+	//
+	// Removes one of one's own tokens for good.
+	//
+	// DELETE /api/v1/account/tokens/{token}
+	DeleteToken(ctx context.Context, params DeleteTokenParams) (*Token, error)
+	// DeleteUser implements deleteUser operation.
+	//
+	// Removes a user with all sessions and tokens. Operators only.
+	//
+	// DELETE /api/v1/users/{user}
+	DeleteUser(ctx context.Context, params DeleteUserParams) (*User, error)
 	// DisableKey implements disableKey operation.
 	//
 	// The key is refused from now on, until it is enabled.
@@ -73,24 +104,54 @@ type Handler interface {
 	//
 	// GET /api/v1/agents/{agent}/file
 	ExportAgent(ctx context.Context, params ExportAgentParams) (*AgentFile, error)
+	// GetAccount implements getAccount operation.
+	//
+	// The user, or the operator on the machine itself, for whom the request is made.
+	//
+	// GET /api/v1/account
+	GetAccount(ctx context.Context) (*Account, error)
 	// GetAgent implements getAgent operation.
 	//
 	// The agent with this ID or name.
 	//
 	// GET /api/v1/agents/{agent}
 	GetAgent(ctx context.Context, params GetAgentParams) (*Agent, error)
+	// GetKey implements getKey operation.
+	//
+	// The key with this ID, without its secret.
+	//
+	// GET /api/v1/keys/{key}
+	GetKey(ctx context.Context, params GetKeyParams) (*Key, error)
 	// GetOrg implements getOrg operation.
 	//
 	// The organisation with its model allowlist.
 	//
 	// GET /api/v1/orgs/{org}
 	GetOrg(ctx context.Context, params GetOrgParams) (*Org, error)
+	// GetRevision implements getRevision operation.
+	//
+	// The agent file of that revision, as it was applied.
+	//
+	// GET /api/v1/agents/{agent}/revisions/{revision}
+	GetRevision(ctx context.Context, params GetRevisionParams) (*RevisionFile, error)
 	// GetRun implements getRun operation.
 	//
 	// The run with its transcript.
 	//
 	// GET /api/v1/runs/{run}
 	GetRun(ctx context.Context, params GetRunParams) (*RunDetail, error)
+	// GetServer implements getServer operation.
+	//
+	// Which agentrun this is, and the providers of models that it is configured with.
+	//
+	// GET /api/v1/server
+	GetServer(ctx context.Context) (*ServerInfo, error)
+	// GetUser implements getUser operation.
+	//
+	// The user with this ID or email address. Operators only, except for oneself.
+	//
+	// GET /api/v1/users/{user}
+	GetUser(ctx context.Context, params GetUserParams) (*User, error)
 	// GiveInput implements giveInput operation.
 	//
 	// An idle run starts to work on it. During a turn the input waits, and starts a turn of its own after
@@ -103,7 +164,20 @@ type Handler interface {
 	// All agents that are not deleted, oldest first.
 	//
 	// GET /api/v1/agents
-	ListAgents(ctx context.Context) ([]Agent, error)
+	ListAgents(ctx context.Context, params ListAgentsParams) ([]Agent, error)
+	// ListAudit implements listAudit operation.
+	//
+	// Who did what, newest first. A member sees what was done in the organisation.
+	//
+	// GET /api/v1/audit
+	ListAudit(ctx context.Context, params ListAuditParams) (*AuditPage, error)
+	// ListDailyUsage implements listDailyUsage operation.
+	//
+	// What models took for the organisation on each of the last days, oldest first, days without any
+	// included; a day is one of UTC.
+	//
+	// GET /api/v1/orgs/{org}/usage
+	ListDailyUsage(ctx context.Context, params ListDailyUsageParams) ([]DailyUsage, error)
 	// ListEvents implements listEvents operation.
 	//
 	// The events after a number, oldest first. With a wait the answer comes as soon as there is an event
@@ -118,6 +192,14 @@ type Handler interface {
 	//
 	// GET /api/v1/runs/{run}/files
 	ListFiles(ctx context.Context, params ListFilesParams) (*FileList, error)
+	// ListKeyRequests implements listKeyRequests operation.
+	//
+	// The requests to create a run that were made with the key, newest first, by which a caller who lost
+	// an answer finds what it created. Those that made a run are all there; of those that were refused,
+	// the last 100.
+	//
+	// GET /api/v1/keys/{key}/requests
+	ListKeyRequests(ctx context.Context, params ListKeyRequestsParams) (*KeyRequestPage, error)
 	// ListKeys implements listKeys operation.
 	//
 	// All keys of the agent, oldest first, without their secrets.
@@ -130,18 +212,44 @@ type Handler interface {
 	//
 	// GET /api/v1/orgs
 	ListOrgs(ctx context.Context) ([]Org, error)
+	// ListRevisions implements listRevisions operation.
+	//
+	// All agent files that were ever in force, newest first, without their texts.
+	//
+	// GET /api/v1/agents/{agent}/revisions
+	ListRevisions(ctx context.Context, params ListRevisionsParams) ([]Revision, error)
 	// ListRuns implements listRuns operation.
 	//
-	// The runs that fit the filters, newest first.
+	// The runs that fit the filters, newest first. A request looks at 10,000 runs at most, so that none
+	// takes long: `next` is where to go on.
 	//
 	// GET /api/v1/runs
-	ListRuns(ctx context.Context, params ListRunsParams) ([]Run, error)
+	ListRuns(ctx context.Context, params ListRunsParams) (*RunPage, error)
+	// ListTokens implements listTokens operation.
+	//
+	// The personal access tokens of the user who asks, oldest first, without their secrets.
+	//
+	// GET /api/v1/account/tokens
+	ListTokens(ctx context.Context) ([]Token, error)
 	// ListUsage implements listUsage operation.
 	//
 	// What models took for each organisation, agent and key, since it was made.
 	//
 	// GET /api/v1/usage
 	ListUsage(ctx context.Context) ([]Usage, error)
+	// ListUsers implements listUsers operation.
+	//
+	// All users, oldest first. Operators only.
+	//
+	// GET /api/v1/users
+	ListUsers(ctx context.Context) ([]User, error)
+	// RotateKey implements rotateKey operation.
+	//
+	// Makes another key of the same agent and name, and has this one end after an overlap in which both
+	// are accepted. This answer is the only one that holds the new secret.
+	//
+	// POST /api/v1/keys/{key}/rotate
+	RotateKey(ctx context.Context, req *RotateKeyReq, params RotateKeyParams) (*CreatedKey, error)
 	// SetOrgModels implements setOrgModels operation.
 	//
 	// Sets the patterns of the models that the organisation's agents may use.
@@ -161,6 +269,13 @@ type Handler interface {
 	//
 	// POST /api/v1/agents/{agent}/unarchive
 	UnarchiveAgent(ctx context.Context, params UnarchiveAgentParams) (*Agent, error)
+	// UpdateUser implements updateUser operation.
+	//
+	// Changes what is given. A new password and a user who is disabled end all of that user's sessions.
+	// The last operator who can sign in stays one. Operators only.
+	//
+	// PATCH /api/v1/users/{user}
+	UpdateUser(ctx context.Context, req *UpdateUserReq, params UpdateUserParams) (*User, error)
 	// NewError creates *ProblemStatusCode from error returned by handler.
 	//
 	// Used for common default response.
@@ -169,6 +284,13 @@ type Handler interface {
 
 // RawHandler handles raw response operations described by OpenAPI v3 specification.
 type RawHandler interface {
+	// DownloadArchive implements downloadArchive operation.
+	//
+	// The files that listFiles lists, as one ZIP archive. It is made while it is sent: what goes wrong in
+	// the middle breaks the connection off before the archive's end.
+	//
+	// GET /api/v1/runs/{run}/archive
+	DownloadArchive(ctx context.Context, params DownloadArchiveParams, w http.ResponseWriter) error
 	// DownloadFile implements downloadFile operation.
 	//
 	// The bytes of a regular file with only one name. The answer has as many bytes as the file had when it
@@ -182,13 +304,14 @@ type RawHandler interface {
 // Server implements http server based on OpenAPI v3 specification and
 // calls Handler to handle requests.
 type Server struct {
-	h  Handler
-	rh RawHandler
+	h   Handler
+	rh  RawHandler
+	sec SecurityHandler
 	baseServer
 }
 
 // NewServer creates new Server.
-func NewServer(h Handler, rh RawHandler, opts ...ServerOption) (*Server, error) {
+func NewServer(h Handler, rh RawHandler, sec SecurityHandler, opts ...ServerOption) (*Server, error) {
 	s, err := newServerConfig(opts...).baseServer()
 	if err != nil {
 		return nil, err
@@ -196,6 +319,7 @@ func NewServer(h Handler, rh RawHandler, opts ...ServerOption) (*Server, error) 
 	return &Server{
 		h:          h,
 		rh:         rh,
+		sec:        sec,
 		baseServer: s,
 	}, nil
 }
