@@ -86,6 +86,7 @@ func demo(ctx context.Context, cmd *cli.Command, _ []string) (err error) {
 		return t.err
 	}
 	t.say("The server stays at %s until Ctrl-C; type any of the lines above.", s.url())
+	t.say("Its pages want a user first, whom you make at %s", s.setupLink())
 	if t.err != nil {
 		return t.err
 	}

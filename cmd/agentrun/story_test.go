@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -29,12 +30,12 @@ type story struct {
 }
 
 // begin starts a server that has an operator, who is signed in.
-func begin(t *testing.T) *story {
+func begin(t *testing.T, flags ...string) *story {
 	t.Helper()
 	browser.NeedAxe(t)
 	t.Setenv("AGENTRUN_ADMIN_EMAIL", storyEmail)
 	t.Setenv("AGENTRUN_ADMIN_PASSWORD", storyPassword)
-	s := &story{Tab: browser.Open(t), t: t, p: startServe(t, filepath.Join(t.TempDir(), "data"))}
+	s := &story{Tab: browser.Open(t), t: t, p: startServe(t, filepath.Join(t.TempDir(), "data"), flags...)}
 	s.signIn(storyEmail, storyPassword)
 	return s
 }
@@ -64,7 +65,12 @@ func (s *story) apply(file string) {
 // create starts a run by the public API and returns its ID.
 func (s *story) create(name, input string) string {
 	s.t.Helper()
-	status, answer := s.request(name, input)
+	return s.created(s.request(name, input))
+}
+
+// created returns the ID of the run that was created.
+func (s *story) created(status int, answer []byte) string {
+	s.t.Helper()
 	if status != http.StatusCreated {
 		s.t.Fatalf("%d: %s", status, answer)
 	}
@@ -83,6 +89,12 @@ func (s *story) request(name, input string) (status int, answer []byte) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	return s.send(body)
+}
+
+// send posts a request to create a run.
+func (s *story) send(body []byte) (status int, answer []byte) {
+	s.t.Helper()
 	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.p.url+"/v1/agents", bytes.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
@@ -369,4 +381,56 @@ func TestStoryTwoOrganisations(t *testing.T) {
 	s.Forget() // The browser notes each 404.
 	s.Go(s.p.url + "/account")
 	s.look("account")
+}
+
+// What a model does is on the page step by step.
+func TestStoryModel(t *testing.T) {
+	scripts := t.TempDir()
+	err := os.WriteFile(filepath.Join(scripts, "review.yaml"), []byte(`steps:
+- say: "I will look at the figures first."
+  calls:
+  - {tool: list_files, arguments: {}}
+  - {tool: read_file, arguments: {path: sales.csv}}
+  tokens: {input: 1840, output: 96}
+- calls: [{tool: shell, arguments: {command: "awk -F, 'NR>1 {s[$1]+=$3} END {for (k in s) print k, s[k]}' sales.csv | sort"}}]
+  tokens: {input: 2310, output: 71}
+- say: |
+    **North** sold most this quarter, and **South** fell behind for the second time.
+
+    | region | units |
+    | --- | ---: |
+    | North | 412 |
+    | South | 198 |
+
+    1. Order stock for *North* before the holidays.
+    2. Ask the South team about the missing week.
+  tokens: {input: 2590, output: 143}
+`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := begin(t, "--provider", "script=script,"+scripts+",price=3/0.3/15")
+	s.apply("name: analyst\nmodel: script/review\ninstructions: |\n  You answer questions about the files in the workspace.\ntools: [list_files, read_file, shell]\n")
+	body, err := json.Marshal(map[string]any{
+		"template_id": s.p.agent, "name": "Third quarter", "input_text": "Which region should we stock up?",
+		"files": []map[string]string{{
+			"filename":       "sales.csv",
+			"content_base64": base64.StdEncoding.EncodeToString([]byte("region,week,units\nNorth,27,200\nNorth,28,212\nSouth,27,198\n")),
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := s.created(s.send(body))
+	s.Go(s.p.url + "/runs/" + run)
+	s.waitText("#run-status", "finished")
+	s.Wait(`document.querySelector("#transcript table")`)
+	s.Wait(`document.querySelectorAll("#timeline details:not([open])").length >= 3`)
+	browser.Evaluate[bool](s.Tab, `Array.from(document.querySelectorAll('#timeline [data-kind="tool_returned"] details')).at(-1).open = true`)
+	s.waitText("#timeline", "awk")
+	s.waitText("#run-facts", "$")
+	s.look("run-model")
+	s.Click(`.side a[href$="/models"]`)
+	s.waitText("main", "script")
+	s.look("models")
 }

@@ -79,7 +79,7 @@ func (a *App) audit(w http.ResponseWriter, r *http.Request, v *view, page auditP
 	page.Rows = auditRows(found.Entries, v)
 	v.Section, v.Title, v.Data = "audit", "Audit log", page
 	if page.Whole {
-		v.Section, v.Title = "server-audit", "All that was done"
+		v.Section, v.Title = "server-audit", "Server audit log"
 	}
 	return a.show(w, http.StatusOK, "audit", v)
 }
