@@ -8,6 +8,7 @@ package asset
 import (
 	_ "embed"
 	"net/http"
+	"slices"
 )
 
 var (
@@ -31,17 +32,18 @@ var (
 	htmxSSE []byte
 )
 
-// app is what the pages of the application load.
+// app is what the pages of the application load. htmx and its extension are one
+// file: htmx sets to work in a task of its own as soon as it has run, and what
+// registers itself after that finds the page already seen through.
 var app = NewSet("/static/", map[string][]byte{
-	"app.css":       appCSS,
-	"agent.css":     agentCSS,
-	"agent.js":      agentJS,
-	"run.css":       runCSS,
-	"app.js":        appJS,
-	"run.js":        runJS,
-	"icon.svg":      icon,
-	"htmx.min.js":   htmx,
-	"hx-sse.min.js": htmxSSE,
+	"app.css":   appCSS,
+	"agent.css": agentCSS,
+	"agent.js":  agentJS,
+	"run.css":   runCSS,
+	"app.js":    appJS,
+	"run.js":    runJS,
+	"icon.svg":  icon,
+	"htmx.js":   slices.Concat(htmx, []byte("\n"), htmxSSE),
 })
 
 // Handler serves the files of the application, below /static/.

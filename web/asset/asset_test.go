@@ -51,15 +51,14 @@ func get(t *testing.T, method, path string, encodings ...string) answer {
 
 func TestEveryFileIsServedForGood(t *testing.T) {
 	types := map[string]string{
-		"app.css":       "text/css; charset=utf-8",
-		"agent.css":     "text/css; charset=utf-8",
-		"agent.js":      "text/javascript; charset=utf-8",
-		"run.css":       "text/css; charset=utf-8",
-		"app.js":        "text/javascript; charset=utf-8",
-		"run.js":        "text/javascript; charset=utf-8",
-		"icon.svg":      "image/svg+xml; charset=utf-8",
-		"htmx.min.js":   "text/javascript; charset=utf-8",
-		"hx-sse.min.js": "text/javascript; charset=utf-8",
+		"app.css":   "text/css; charset=utf-8",
+		"agent.css": "text/css; charset=utf-8",
+		"agent.js":  "text/javascript; charset=utf-8",
+		"run.css":   "text/css; charset=utf-8",
+		"app.js":    "text/javascript; charset=utf-8",
+		"run.js":    "text/javascript; charset=utf-8",
+		"icon.svg":  "image/svg+xml; charset=utf-8",
+		"htmx.js":   "text/javascript; charset=utf-8",
 	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(types)), slices.Sorted(maps.Keys(Sizes()))); diff != "" {
 		t.Fatalf("the files are not those that were expected (-want +got):\n%s", diff)
@@ -88,8 +87,15 @@ func TestEveryFileIsServedForGood(t *testing.T) {
 	}
 }
 
+// A file of its own for the extension would come too late now and then.
+func TestStreamsAreReadByTheScriptThatReadsPages(t *testing.T) {
+	if !bytes.Contains(app.files["htmx.js"].content, []byte(`registerExtension("sse"`)) {
+		t.Error("htmx.js does not hold the extension for server-sent events")
+	}
+}
+
 func TestFilesAreCompressedForWhoTakesIt(t *testing.T) {
-	content := app.files["htmx.min.js"].content
+	content := app.files["htmx.js"].content
 	for _, tc := range []struct {
 		encodings  []string
 		compressed bool
@@ -106,10 +112,10 @@ func TestFilesAreCompressedForWhoTakesIt(t *testing.T) {
 		{[]string{"notgzip"}, false},
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
-			res := get(t, method, URL("htmx.min.js"), tc.encodings...)
+			res := get(t, method, URL("htmx.js"), tc.encodings...)
 			coding, length := "", len(content)
 			if tc.compressed {
-				coding, length = "gzip", Sizes()["htmx.min.js"]
+				coding, length = "gzip", Sizes()["htmx.js"]
 			}
 			if got := res.header.Get("Content-Encoding"); got != coding || res.length != int64(length) {
 				t.Errorf("%s, taking %q: coding %q, %d bytes; want %q, %d", method, tc.encodings, got, res.length, coding, length)

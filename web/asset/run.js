@@ -14,6 +14,24 @@
     history.replaceState(history.state, "", address.pathname + address.search);
   });
 
+  // A page that hears nothing from the server must not look as if nothing
+  // happened. The extension tries again what was once connected; the first
+  // connection is tried again here, by the page's own trigger.
+  const notLive = (hidden) => {
+    const notice = document.getElementById("not-live");
+    if (notice) notice.hidden = hidden;
+  };
+  document.addEventListener("htmx:sse:after:connection", () => notLive(true));
+  document.addEventListener("htmx:sse:error", () => notLive(false));
+  for (const failure of ["htmx:error", "htmx:response:error"]) {
+    document.addEventListener(failure, (event) => {
+      const live = event.target;
+      if (live.id !== "live") return;
+      notLive(false);
+      setTimeout(() => htmx.trigger(live, "again"), 1000 + 2000 * Math.random());
+    });
+  }
+
   // Ctrl+Enter sends what was written.
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.isComposing) return;

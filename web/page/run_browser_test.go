@@ -2,6 +2,12 @@ package page
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"agentrun/internal/browser"
@@ -141,6 +147,58 @@ func TestRunPageComesBack(t *testing.T) {
 	if want := "1 2 3 4 5 6 7 8 9 10 11"; numbers != want {
 		t.Errorf("the events are %s, want %s", numbers, want)
 	}
+}
+
+// cuttable is the site behind a line that can be cut: what is asked for below
+// the paths that end so gets no answer.
+func (s *site) cuttable() (address string, cut func(ending string)) {
+	s.t.Helper()
+	target, err := url.Parse(s.server.URL)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	line := httputil.NewSingleHostReverseProxy(target)
+	line.FlushInterval = -1
+	var ending atomic.Value
+	ending.Store("none")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, ending.Load().(string)) {
+			panic(http.ErrAbortHandler)
+		}
+		line.ServeHTTP(w, r)
+	}))
+	s.t.Cleanup(server.Close)
+	return server.URL, func(cut string) {
+		ending.Store(cut)
+		server.CloseClientConnections()
+	}
+}
+
+func TestRunPageSaysThatItIsNotLive(t *testing.T) {
+	s := newSite(t, atWork(t, nil))
+	tab := s.openTab()
+	address, cut := s.cuttable()
+	_, caller := s.mustAgent("name: word-count\ncommand: [cat]\n")
+	run := s.mustRun(caller, "the run", "x")
+	const lost, live = `!document.querySelector("#not-live").hidden`, `document.querySelector("#not-live").hidden`
+
+	// What never was connected is tried again.
+	cut("/live")
+	tab.Go(address + "/runs/" + run.ID.String())
+	tab.Wait(lost)
+	cut("none")
+	turn := s.mustClaim()
+	tab.Wait(live + ` && document.querySelectorAll("#timeline > li").length === 3`)
+
+	// And so is what was.
+	cut("")
+	tab.Wait(lost)
+	for _, barrier := range tab.Axe() {
+		t.Error(barrier)
+	}
+	s.must(s.store.FinishTurn(t.Context(), turn.Claim, "done"))
+	cut("none")
+	tab.Wait(live + ` && document.querySelector("#run-status").innerText === "finished"`)
 }
 
 func TestRunListInABrowser(t *testing.T) {

@@ -331,6 +331,26 @@ func TestStreamKeepsAllLines(t *testing.T) {
 	}
 }
 
+// timed is an answer that knows how long a write to it may take.
+type timed struct {
+	*httptest.ResponseRecorder
+	deadline time.Time
+}
+
+func (w *timed) SetWriteDeadline(deadline time.Time) error {
+	w.deadline = deadline
+	return nil
+}
+
+func TestStreamLeavesNoDeadlineToWhatComesNext(t *testing.T) {
+	w := &timed{ResponseRecorder: httptest.NewRecorder()}
+	stream := newEventStream(w)
+	stream.beat()
+	if !stream.flush() || !w.deadline.IsZero() || w.Body.Len() == 0 {
+		t.Errorf("after %q the deadline is %v", w.Body, w.deadline)
+	}
+}
+
 func TestSlowReaderIsCutOff(t *testing.T) {
 	failed := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -68,5 +68,10 @@ func (s *eventStream) flush() bool {
 	// Without deadlines, as in tests, writing takes as long as it takes.
 	_ = s.control.SetWriteDeadline(time.Now().Add(s.patience))
 	_, err := s.buffer.WriteTo(s.w)
-	return err == nil && s.control.Flush() == nil
+	if err != nil || s.control.Flush() != nil {
+		return false
+	}
+	// The next answer on this connection is not to be late for this one.
+	_ = s.control.SetWriteDeadline(time.Time{})
+	return true
 }
