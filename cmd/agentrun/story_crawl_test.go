@@ -21,8 +21,9 @@ import (
 const maxShipped = 120 << 10
 
 var (
-	links = regexp.MustCompile(`<a [^>]*href="([^"]*)"`)
-	files = regexp.MustCompile(`<(?:script|link)[^>]* (?:src|href)="(/static/[^"]*)"`)
+	links   = regexp.MustCompile(`<a [^>]*href="([^"]*)"`)
+	scripts = regexp.MustCompile(`<script[^>]*>`)
+	files   = regexp.MustCompile(`<(?:script|link)[^>]* (?:src|href)="(/static/[^"]*)"`)
 )
 
 // TestEveryLinkLeadsSomewhere follows every link from the first page on, signed
@@ -50,6 +51,11 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 		}
 		if shipped > most {
 			heaviest, most = path, shipped
+		}
+		for _, script := range scripts.FindAllString(page, -1) {
+			if !strings.Contains(script, " defer>") {
+				t.Errorf("%s is not painted before %s", path, script)
+			}
 		}
 		if shipped > maxShipped {
 			t.Errorf("%s ships %d bytes of script and style, compressed", path, shipped)
@@ -167,6 +173,9 @@ func (c *crawler) weight(path string) int {
 			c.t.Errorf("%s: %d bytes, %v", path, len(got.body), got.header)
 		}
 		c.weights[path] = size
+		if style := c.get(path).body; strings.HasSuffix(path, ".css") && (strings.Contains(style, "@import") || strings.Contains(style, "url(")) {
+			c.t.Errorf("%s makes the browser ask for more before it paints", path)
+		}
 	}
 	return c.weights[path]
 }

@@ -157,16 +157,17 @@ func Evaluate[T any](b *Tab, expression string) T {
 }
 
 // Wait returns when the JavaScript condition holds, which is looked at after
-// every change of the page. A page that is left meanwhile is asked again.
+// every change of the page. A page that is left meanwhile is asked again, and a
+// condition that cannot be evaluated yet does not hold yet.
 func (b *Tab) Wait(condition string) {
 	b.t.Helper()
 	expression := `new Promise((done, failed) => {
-		let observer;
-		const look = () => { try { if (` + condition + `) { observer?.disconnect(); done(true) } } catch (e) { failed(e) } };
+		let observer, error = "";
+		const look = () => { try { if (` + condition + `) { observer?.disconnect(); done(true) } } catch (e) { error = e + "; " } };
 		observer = new MutationObserver(look);
 		observer.observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
 		look();
-		setTimeout(() => failed(new Error("it did not come to hold; the page says: " + document.body?.innerText.slice(0, 2000))), 30000);
+		setTimeout(() => failed(new Error(error + "it did not come to hold; the page says: " + document.body?.innerText.slice(0, 2000))), 30000);
 	})`
 	for {
 		_, err := chromedp.Run(b.Context, chromedp.Evaluate[bool](expression, chromedp.EvalAwaitPromise))
