@@ -12,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
@@ -132,6 +134,15 @@ func (b *Tab) where() string {
 func (b *Tab) Go(address string) {
 	b.t.Helper()
 	b.Do(chromedp.Navigate(address))
+}
+
+// Begin opens an address and waits for the beginning of the page only.
+func (b *Tab) Begin(address string) {
+	b.t.Helper()
+	b.Do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		_, err := cdp.Call(ctx, tab, page.Navigate, page.NavigateParams{URL: address})
+		return err
+	}))
 }
 
 // Click clicks on the first element that the CSS selector fits, once it is seen.

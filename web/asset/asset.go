@@ -12,14 +12,8 @@ import (
 )
 
 var (
-	//go:embed app.css
-	appCSS []byte
-	//go:embed agent.css
-	agentCSS []byte
 	//go:embed agent.js
 	agentJS []byte
-	//go:embed run.css
-	runCSS []byte
 	//go:embed app.js
 	appJS []byte
 	//go:embed run.js
@@ -36,21 +30,18 @@ var (
 // file: htmx sets to work in a task of its own as soon as it has run, and what
 // registers itself after that finds the page already seen through.
 var app = NewSet("/static/", map[string][]byte{
-	"app.css":   appCSS,
-	"agent.css": agentCSS,
-	"agent.js":  agentJS,
-	"run.css":   runCSS,
-	"app.js":    appJS,
-	"run.js":    runJS,
-	"icon.svg":  icon,
-	"htmx.js":   slices.Concat(htmx, []byte("\n"), htmxSSE),
+	"agent.js": agentJS,
+	"app.js":   appJS,
+	"run.js":   runJS,
+	"icon.svg": icon,
+	"htmx.js":  slices.Concat(htmx, []byte("\n"), htmxSSE),
 })
 
 // Handler serves the files of the application, below /static/.
 func Handler() http.Handler { return app }
 
 // URL is the address of a file of the application, such as
-// /static/0123456789abcdef/app.css for app.css. It panics when there is no such
+// /static/0123456789abcdef/app.js for app.js. It panics when there is no such
 // file.
 func URL(name string) string { return app.URL(name) }
 

@@ -3,6 +3,8 @@ package asset
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/xml"
 	"io"
 	"maps"
@@ -51,14 +53,11 @@ func get(t *testing.T, method, path string, encodings ...string) answer {
 
 func TestEveryFileIsServedForGood(t *testing.T) {
 	types := map[string]string{
-		"app.css":   "text/css; charset=utf-8",
-		"agent.css": "text/css; charset=utf-8",
-		"agent.js":  "text/javascript; charset=utf-8",
-		"run.css":   "text/css; charset=utf-8",
-		"app.js":    "text/javascript; charset=utf-8",
-		"run.js":    "text/javascript; charset=utf-8",
-		"icon.svg":  "image/svg+xml; charset=utf-8",
-		"htmx.js":   "text/javascript; charset=utf-8",
+		"agent.js": "text/javascript; charset=utf-8",
+		"app.js":   "text/javascript; charset=utf-8",
+		"run.js":   "text/javascript; charset=utf-8",
+		"icon.svg": "image/svg+xml; charset=utf-8",
+		"htmx.js":  "text/javascript; charset=utf-8",
 	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(types)), slices.Sorted(maps.Keys(Sizes()))); diff != "" {
 		t.Fatalf("the files are not those that were expected (-want +got):\n%s", diff)
@@ -151,12 +150,12 @@ func unzip(t *testing.T, compressed []byte) []byte {
 }
 
 func TestOtherAddressesHoldNothing(t *testing.T) {
-	current := URL("app.css")
+	current := URL("app.js")
 	hash := strings.Split(current, "/")[2]
 	stale := strings.Replace(current, hash, strings.Repeat("0", hashLen), 1)
 	for _, path := range []string{
-		stale, "/static/app.css", "/static/" + hash + "/icon.svg", "/static/" + hash + "/none.css", "/static/" + hash + "/",
-		"/static/" + strings.ToUpper(hash) + "x/app.css", "/static/", "/static/" + hash + "/..%2fasset.go", current + "/",
+		stale, "/static/app.js", "/static/" + hash + "/icon.svg", "/static/" + hash + "/none.js", "/static/" + hash + "/",
+		"/static/" + strings.ToUpper(hash) + "x/app.js", "/static/", "/static/" + hash + "/..%2fasset.go", current + "/",
 	} {
 		res := get(t, http.MethodGet, path)
 		if res.status != http.StatusNotFound || strings.Contains(res.header.Get("Cache-Control"), "immutable") {
@@ -198,8 +197,31 @@ func TestPagesLoadLittle(t *testing.T) {
 		t.Logf("%-15s %6d bytes compressed", name, size)
 		total += size
 	}
+	for name := range styles {
+		size := len(compress([]byte(Style(name))))
+		t.Logf("%-15s %6d bytes compressed", name, size)
+		total += size
+	}
 	if total > budget || total == 0 {
 		t.Errorf("%d bytes, which is more than %d", total, budget)
+	}
+}
+
+func TestStylesAskForNothing(t *testing.T) {
+	policy := strings.Fields(StylePolicy())
+	if len(policy) != len(styles) {
+		t.Errorf("a policy of %q for %d style sheets", policy, len(styles))
+	}
+	for name, css := range styles {
+		sum := sha256.Sum256([]byte(css))
+		if !slices.Contains(policy, "'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'") || Style(name) != "<style>"+css+"</style>" {
+			t.Errorf("the policy %q does not allow %s as it is", policy, name)
+		}
+		for _, what := range []string{"@import", "url(", "</"} {
+			if css == "" || strings.Contains(css, what) {
+				t.Errorf("%s has %q in it, or nothing at all", name, what)
+			}
+		}
 	}
 }
 

@@ -90,7 +90,7 @@ func (s *Set) serve(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cache-Control", "public, max-age=31536000, immutable")
 	header.Set("Vary", "Accept-Encoding")
 	body := f.content
-	if acceptsGzip(r.Header) {
+	if TakesGzip(r.Header) {
 		header.Set("Content-Encoding", "gzip")
 		body = f.compressed()
 	}
@@ -98,8 +98,9 @@ func (s *Set) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body) // The client may have left.
 }
 
-// acceptsGzip says whether the client lists gzip as a coding that it takes.
-func acceptsGzip(header http.Header) bool {
+// TakesGzip says whether the headers of a request list gzip as a coding that the
+// client takes.
+func TakesGzip(header http.Header) bool {
 	for coding := range strings.SplitSeq(strings.Join(header.Values("Accept-Encoding"), ","), ",") {
 		name, parameter, _ := strings.Cut(coding, ";")
 		if !strings.EqualFold(strings.TrimSpace(name), "gzip") {

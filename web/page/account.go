@@ -80,7 +80,7 @@ func (a *App) answerAccount(w http.ResponseWriter, r *http.Request, v *view, sta
 		page.Days = append(page.Days, dayChoice{n, days == strconv.Itoa(n)})
 	}
 	v.Title, v.Section, v.Data = "Account", "account", page
-	return a.show(w, status, "account", v)
+	return a.show(w, r, status, "account", v)
 }
 
 func (a *App) changePassword(w http.ResponseWriter, r *http.Request, v *view) error {

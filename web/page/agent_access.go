@@ -82,7 +82,7 @@ func (a *App) showAccess(w http.ResponseWriter, r *http.Request, status int, v *
 	data.Tab, data.Lives, data.BaseURL = "access", keyLives, v.BaseURL
 	data.Snippets = Snippets(v.BaseURL, data.Agent.ID.String(), key)
 	v.Title, v.Data = data.Agent.Name+", API access", data
-	return a.show(w, status, "agent_access", v)
+	return a.show(w, r, status, "agent_access", v)
 }
 
 // keyCreate makes a key and shows its secret in the answer itself, which is

@@ -98,7 +98,7 @@ func (a *App) showEdit(w http.ResponseWriter, r *http.Request, status int, v *vi
 	} else {
 		data.Starts = starts
 	}
-	return a.show(w, status, "agent_edit", v)
+	return a.show(w, r, status, "agent_edit", v)
 }
 
 func (a *App) completeEdit(r *http.Request, v *view, data *agentEditData) error {
@@ -144,7 +144,7 @@ func (a *App) agentForm(w http.ResponseWriter, r *http.Request, v *view) error {
 	if r.PostFormValue("typed") == "form" {
 		w.Header().Set("HX-Reswap", "outerMorph")
 	}
-	return a.part(w, "agent_edit", "agent-parts", data)
+	return a.part(w, r, "agent_edit", "agent-parts", data)
 }
 
 // enterDraft finds the agent or the organisation that a draft is for.

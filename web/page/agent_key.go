@@ -50,7 +50,7 @@ func (a *App) keyPage(w http.ResponseWriter, r *http.Request, v *view) error {
 	}
 	data.Requests, data.Next = page.Requests, page.Next.Or("")
 	v.Title, v.Data = "Key "+key.Name, data
-	return a.show(w, http.StatusOK, "key", v)
+	return a.show(w, r, http.StatusOK, "key", v)
 }
 
 // requestMeaning says what the status of a request to create a run means to

@@ -55,7 +55,7 @@ func (a *App) agentList(w http.ResponseWriter, r *http.Request, v *view) error {
 		return cmp.Compare(strings.ToLower(x.Name), strings.ToLower(y.Name))
 	})
 	v.Section, v.Title, v.Data = "agents", "Agents", data
-	return a.show(w, http.StatusOK, "agent_list", v)
+	return a.show(w, r, http.StatusOK, "agent_list", v)
 }
 
 // agentRow adds what the agent file says. An agent whose file cannot be read is

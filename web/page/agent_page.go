@@ -62,7 +62,7 @@ func (a *App) agentOverview(w http.ResponseWriter, r *http.Request, v *view) err
 		data.Warnings = missingProviders(file.Definition, server.Providers)
 	}
 	v.Data = data
-	return a.show(w, http.StatusOK, "agent_overview", v)
+	return a.show(w, r, http.StatusOK, "agent_overview", v)
 }
 
 // missingProviders says which providers the agent needs and the server lacks.

@@ -24,7 +24,7 @@ func (a *App) agentRevisions(w http.ResponseWriter, r *http.Request, v *view) er
 		return err
 	}
 	v.Data = data
-	return a.show(w, http.StatusOK, "agent_revisions", v)
+	return a.show(w, r, http.StatusOK, "agent_revisions", v)
 }
 
 // revisionsOf gathers what the pages about revisions have in common. Unless the
@@ -57,7 +57,7 @@ func (a *App) agentRevision(w http.ResponseWriter, r *http.Request, v *view) err
 		data.From = number
 	}
 	v.Title, v.Data = data.Agent.Name+", revision "+strconv.Itoa(number), data
-	return a.show(w, http.StatusOK, "agent_revision", v)
+	return a.show(w, r, http.StatusOK, "agent_revision", v)
 }
 
 func (a *App) agentDiff(w http.ResponseWriter, r *http.Request, v *view) error {
@@ -78,7 +78,7 @@ func (a *App) agentDiff(w http.ResponseWriter, r *http.Request, v *view) error {
 		return err
 	}
 	v.Title, v.Data = data.Agent.Name+", changes", data
-	return a.show(w, http.StatusOK, "agent_diff", v)
+	return a.show(w, r, http.StatusOK, "agent_diff", v)
 }
 
 // revision returns the revision with this number. What is no number names none.

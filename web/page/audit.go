@@ -81,7 +81,7 @@ func (a *App) audit(w http.ResponseWriter, r *http.Request, v *view, page auditP
 	if page.Whole {
 		v.Section, v.Title = "server-audit", "Server audit log"
 	}
-	return a.show(w, http.StatusOK, "audit", v)
+	return a.show(w, r, http.StatusOK, "audit", v)
 }
 
 // auditRows makes entries readable. The newest come first, so that the subject

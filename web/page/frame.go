@@ -22,8 +22,8 @@ import (
 //     the organisations and the notice, and a form is parsed (r.PostForm).
 //   - v.enterOrg(r) makes the page one of the organisation in {org}; v.enter(id)
 //     one of an organisation that is known already.
-//   - return a.show(w, http.StatusOK, "run", v) answers with a page, and
-//     return a.part(w, "run", "transcript", data) with one block of it.
+//   - return a.show(w, r, http.StatusOK, "run", v) answers with a page, and
+//     return a.part(w, r, "run", "transcript", data) with one block of it.
 //   - return a.done(w, r, "/agents/"+id, "key-disabled") ends a POST: it leads to
 //     that page (303), which shows the notice of that code once. The codes are
 //     in agentNotices, runNotices and frameNotices; a notice has no other text,
@@ -195,9 +195,9 @@ func (a *App) fail(w http.ResponseWriter, r *http.Request, v *view, err error) {
 	}
 	v.Title, v.Data = problem.Title, problem
 	if r.Header.Get("HX-Request") == "true" {
-		err = a.execute(w, problem.Status, "problem", "problem", problem)
+		err = a.execute(w, r, problem.Status, "problem", "problem", problem)
 	} else {
-		err = a.show(w, problem.Status, "problem", v)
+		err = a.show(w, r, problem.Status, "problem", v)
 	}
 	if err != nil {
 		a.log.Error("problem page", zap.Error(err))

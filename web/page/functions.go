@@ -22,7 +22,8 @@ import (
 // functions are what templates can call. Those that only one area's pages need
 // are declared beside these pages, in agentFunctions and runFunctions.
 var functions = mergedFunctions(template.FuncMap{
-	"asset":       asset.URL,       // {{asset "app.css"}}: the address of a file.
+	"asset":       asset.URL,       // {{asset "app.js"}}: the address of a file.
+	"style":       style,           // {{style "app.css"}}: a style sheet, as <style>.
 	"ago":         ago,             // {{ago .CreatedAt}}: 5 minutes ago, as <time>.
 	"when":        when,            // {{when .CreatedAt}}: 2 Jan 2026, 15:04:05 UTC, as <time>.
 	"bytes":       byteCount,       // {{bytes .Size}}: 1.2 MB
@@ -47,6 +48,9 @@ func mergedFunctions(all ...template.FuncMap) template.FuncMap {
 	}
 	return merged
 }
+
+//nolint:gosec // The style sheets are part of the program.
+func style(name string) template.HTML { return template.HTML(asset.Style(name)) }
 
 // fullTime is how a time is written out; times are in UTC.
 const fullTime = "2 Jan 2006, 15:04:05 UTC"

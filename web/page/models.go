@@ -100,7 +100,7 @@ func (a *App) showModels(w http.ResponseWriter, r *http.Request, v *view, status
 		return err
 	}
 	v.Section, v.Title, v.Data = "models", "Models", page
-	return a.show(w, status, "models", v)
+	return a.show(w, r, status, "models", v)
 }
 
 // fillUsage fills in who spent how much. What was deleted has no name and is in

@@ -53,7 +53,7 @@ func (a *App) answerOrgs(w http.ResponseWriter, r *http.Request, v *view, status
 		page.Orgs = append(page.Orgs, orgRow{org, have[org.ID], spent[org.ID]})
 	}
 	v.Title, v.Section, v.Data = "Organisations", "orgs", page
-	return a.show(w, status, "orgs", v)
+	return a.show(w, r, status, "orgs", v)
 }
 
 func (a *App) createOrg(w http.ResponseWriter, r *http.Request, v *view) error {

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"agentrun/web/asset"
 )
 
 // maxForm bounds the body of a request; an agent file is the largest part of
@@ -15,7 +17,7 @@ const maxForm = 2 << 20
 
 // securityHeaders are on every answer of the application.
 var securityHeaders = map[string]string{
-	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src " + asset.StylePolicy() + "; img-src 'self'; connect-src 'self'; " +
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 	"X-Content-Type-Options": "nosniff",
 	// No other site learns an address of ours. With no-referrer, browsers would

@@ -12,6 +12,7 @@ import (
 
 	"agentrun/storage"
 	"agentrun/storage/storagetest"
+	"agentrun/web/asset"
 )
 
 // nobody is an ID of nothing.
@@ -147,7 +148,7 @@ func TestPagesNeedASession(t *testing.T) {
 
 func TestEveryAnswerHasTheHeaders(t *testing.T) {
 	want := map[string]string{
-		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src " + asset.StylePolicy() + "; img-src 'self'; connect-src 'self'; " +
 			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 		"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store",
 		"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
@@ -243,8 +244,7 @@ func TestOtherPathsAreLeftAlone(t *testing.T) {
 	if got := b.do(b.request(http.MethodDelete, "/account")); got.StatusCode != http.StatusForbidden && got.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("DELETE of a page: status %d", got.StatusCode)
 	}
-	asset := b.get("/static/0000000000000000/app.css")
-	asset.want(t, http.StatusNotFound, "<h1>")
+	b.get("/static/0000000000000000/app.js").want(t, http.StatusNotFound, "<h1>")
 }
 
 func TestFormsAreBounded(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -199,6 +200,37 @@ func TestRunPageSaysThatItIsNotLive(t *testing.T) {
 	s.must(s.store.FinishTurn(t.Context(), turn.Claim, "done"))
 	cut("none")
 	tab.Wait(live + ` && document.querySelector("#run-status").innerText === "finished"`)
+}
+
+// Whatever a page asks for besides, none of it is needed to show the page.
+func TestPagesArePaintedFromOneAnswer(t *testing.T) {
+	s := newSite(t)
+	tab := s.openTab()
+	asked, release := make(chan struct{}), make(chan struct{})
+	var first sync.Once
+	page := s.server.Config.Handler
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/static/") {
+			first.Do(func() { close(asked) })
+			<-release
+		}
+		page.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(sync.OnceFunc(func() { close(release) }))
+	_, caller := s.mustAgent("name: word-count\ncommand: [cat]\n")
+	run := s.mustRun(caller, "the run", "x")
+	tab.Begin(server.URL + "/runs/" + run.ID.String())
+	painted := browser.Evaluate[bool](tab, `new Promise(done => new PerformanceObserver((list, observer) => {
+		if (list.getEntriesByName("first-contentful-paint").length) { observer.disconnect(); done(true) }
+	}).observe({type: "paint", buffered: true}))`)
+	select {
+	case <-asked:
+	case <-t.Context().Done():
+	}
+	if radius := browser.Evaluate[string](tab, `getComputedStyle(document.querySelector(".button")).borderRadius`); !painted || radius == "0px" {
+		t.Errorf("painted %v, with buttons whose corners have a radius of %s", painted, radius)
+	}
 }
 
 func TestRunListInABrowser(t *testing.T) {

@@ -70,7 +70,7 @@ func (a *App) runFiles(w http.ResponseWriter, r *http.Request, v *view) error {
 	}
 	v.enter(head.OrgID)
 	v.Section, v.Title, v.Data = "runs", "Files of "+head.Name, page
-	return a.show(w, http.StatusOK, "run_files", v)
+	return a.show(w, r, http.StatusOK, "run_files", v)
 }
 
 // runPreview answers with the beginning of a file, as text.
@@ -104,7 +104,7 @@ func (a *App) runPreview(w http.ResponseWriter, r *http.Request, v *view) error 
 	}
 	v.enter(head.OrgID)
 	v.Section, v.Title, v.Data = "runs", path, page
-	return a.show(w, http.StatusOK, "run_preview", v)
+	return a.show(w, r, http.StatusOK, "run_preview", v)
 }
 
 // isText says whether the bytes can be read by people: UTF-8 without NUL.

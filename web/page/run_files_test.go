@@ -62,7 +62,7 @@ func TestFiles(t *testing.T) {
 			if got.StatusCode != http.StatusNotFound && got.StatusCode != http.StatusUnprocessableEntity {
 				t.Errorf("%s of %q: status %d", what, bad, got.StatusCode)
 			}
-			if policy := got.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "style-src 'self'") {
+			if policy := got.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "; style-src 'sha256-") {
 				t.Errorf("%s of %q: the problem has the policy %q", what, bad, policy)
 			}
 		}

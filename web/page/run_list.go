@@ -132,9 +132,9 @@ func (a *App) runList(w http.ResponseWriter, r *http.Request, v *view) error {
 	v.Section, v.Title, v.Data = "runs", "Runs", list
 	w.Header().Set("Vary", "HX-Request-Type")
 	if r.Header.Get("HX-Request-Type") == "partial" {
-		return a.part(w, "run_list", "results-part", list)
+		return a.part(w, r, "run_list", "results-part", list)
 	}
-	return a.show(w, http.StatusOK, "run_list", v)
+	return a.show(w, r, http.StatusOK, "run_list", v)
 }
 
 // fillRuns fills in the runs and the keys to choose from.

@@ -130,7 +130,7 @@ func (a *App) runPage(w http.ResponseWriter, r *http.Request, v *view) error {
 	v.enter(show.OrgID)
 	v.Section, v.Title = "runs", show.Name
 	v.Data = show
-	return a.show(w, http.StatusOK, "run_show", v)
+	return a.show(w, r, http.StatusOK, "run_show", v)
 }
 
 // runHead gathers what is known of a run.
@@ -189,5 +189,5 @@ func (a *App) runEvent(w http.ResponseWriter, r *http.Request, v *view) error {
 		runHead
 		Event wholeEvent
 	}{head, wholeEventOf(events.Events[0])}
-	return a.show(w, http.StatusOK, "run_event", v)
+	return a.show(w, r, http.StatusOK, "run_event", v)
 }

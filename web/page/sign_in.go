@@ -108,5 +108,5 @@ func (a *App) signOut(w http.ResponseWriter, r *http.Request, _ *view) error {
 
 // showOpen answers with a page for who is not signed in.
 func (a *App) showOpen(w http.ResponseWriter, r *http.Request, status int, name, title string, data any) error {
-	return a.show(w, status, name, &view{Title: title, Notice: a.takeNotice(w, r), BaseURL: a.baseURL(r), Data: data})
+	return a.show(w, r, status, name, &view{Title: title, Notice: a.takeNotice(w, r), BaseURL: a.baseURL(r), Data: data})
 }

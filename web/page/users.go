@@ -58,7 +58,7 @@ func (a *App) answerUsers(w http.ResponseWriter, r *http.Request, v *view, statu
 	}
 	page.Orgs = v.Orgs
 	v.Title, v.Section, v.Data = "Users", "users", page
-	return a.show(w, status, "users", v)
+	return a.show(w, r, status, "users", v)
 }
 
 func (a *App) createUser(w http.ResponseWriter, r *http.Request, v *view) error {
@@ -115,7 +115,7 @@ func (a *App) answerUser(w http.ResponseWriter, r *http.Request, v *view, status
 		}
 	}
 	v.Title, v.Section, v.Data = user.Email, "users", page
-	return a.show(w, status, "user", v)
+	return a.show(w, r, status, "user", v)
 }
 
 // changeUser takes three forms: the role, a new password, and whether the user

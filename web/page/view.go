@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"embed"
 	"html/template"
@@ -13,6 +14,7 @@ import (
 	"github.com/go-faster/errors"
 	"github.com/google/uuid"
 
+	"agentrun/web/asset"
 	"agentrun/web/gen"
 )
 
@@ -124,16 +126,16 @@ func (a *App) newView(ctx context.Context, r *http.Request) (*view, error) {
 }
 
 // show answers with a page: the layout around the template of that name.
-func (a *App) show(w http.ResponseWriter, status int, name string, v *view) error {
-	return a.execute(w, status, name, "layout", v)
+func (a *App) show(w http.ResponseWriter, r *http.Request, status int, name string, v *view) error {
+	return a.execute(w, r, status, name, "layout", v)
 }
 
 // part answers with one block of a page's template, for htmx to put in place.
-func (a *App) part(w http.ResponseWriter, name, block string, data any) error {
-	return a.execute(w, http.StatusOK, name, block, data)
+func (a *App) part(w http.ResponseWriter, r *http.Request, name, block string, data any) error {
+	return a.execute(w, r, http.StatusOK, name, block, data)
 }
 
-func (a *App) execute(w http.ResponseWriter, status int, name, block string, data any) error {
+func (a *App) execute(w http.ResponseWriter, r *http.Request, status int, name, block string, data any) error {
 	page, ok := a.templates[name]
 	if !ok {
 		return errors.Errorf("no template %q", name)
@@ -143,9 +145,30 @@ func (a *App) execute(w http.ResponseWriter, status int, name, block string, dat
 		return err
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	// A browser that went away misses nothing of what is written.
+	if !mayCompress(r) {
+		w.WriteHeader(status)
+		_, _ = body.WriteTo(w)
+		return nil
+	}
+	w.Header().Set("Content-Encoding", "gzip")
 	w.WriteHeader(status)
-	_, _ = body.WriteTo(w) // A browser that went away misses nothing.
+	compressed := gzip.NewWriter(w)
+	_, _ = body.WriteTo(compressed)
+	_ = compressed.Close()
 	return nil
+}
+
+// mayCompress says whether the answer may be compressed. What another site made
+// a browser ask for is not: its size would tell whether a text that the other
+// site put into the address is on the page as well (the BREACH attack).
+func mayCompress(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "none", "same-origin":
+		return asset.TakesGzip(r.Header)
+	default:
+		return false
+	}
 }
 
 // baseURL is the address of this server as the reader of a page reaches it.
