@@ -36,7 +36,7 @@ const (
 	scanBatch = 256
 	// maxLooked is how many runs are looked at for one page, so that a filter
 	// which hardly fits any does not keep everybody waiting.
-	maxLooked = 10_000
+	maxLooked = 5_000
 	// maxRowDelay is how much older than its row a run's ID can be: in between,
 	// the files that came with the request are written.
 	maxRowDelay = time.Minute

@@ -304,7 +304,7 @@ func TestListOfManyRuns(t *testing.T) {
 		{"deep page", RunFilter{Before: deep}, 100, 400, 20 * time.Millisecond, true},
 		{"deep page of an organisation", RunFilter{Org: &org, Before: deep}, 100, 400, 20 * time.Millisecond, true},
 		{"filter that fits one in four", RunFilter{State: StateRunning, Text: "build"}, 100, 2_000, 20 * time.Millisecond, true},
-		{"filter that fits nothing", RunFilter{Text: "nothing"}, 10, 2*maxLooked + 500, 150 * time.Millisecond, false},
+		{"filter that fits nothing", RunFilter{Text: "nothing"}, 10, 2*maxLooked + 500, 100 * time.Millisecond, false},
 	} {
 		c.f.Limit = 50
 		var took []time.Duration

@@ -248,7 +248,7 @@ type Invoker interface {
 	ListRevisions(ctx context.Context, params ListRevisionsParams) ([]Revision, error)
 	// ListRuns invokes listRuns operation.
 	//
-	// The runs that fit the filters, newest first. A request looks at 10,000 runs at most, so that none
+	// The runs that fit the filters, newest first. A request looks at 5,000 runs at most, so that none
 	// takes long: `next` is where to go on.
 	//
 	// GET /api/v1/runs
@@ -3768,7 +3768,7 @@ func (c *Client) sendListRevisions(ctx context.Context, params ListRevisionsPara
 
 // ListRuns invokes listRuns operation.
 //
-// The runs that fit the filters, newest first. A request looks at 10,000 runs at most, so that none
+// The runs that fit the filters, newest first. A request looks at 5,000 runs at most, so that none
 // takes long: `next` is where to go on.
 //
 // GET /api/v1/runs

@@ -5023,7 +5023,7 @@ func (s *Server) handleListRevisionsRequest(args [1]string, argsEscaped bool, w 
 
 // handleListRunsRequest handles listRuns operation.
 //
-// The runs that fit the filters, newest first. A request looks at 10,000 runs at most, so that none
+// The runs that fit the filters, newest first. A request looks at 5,000 runs at most, so that none
 // takes long: `next` is where to go on.
 //
 // GET /api/v1/runs

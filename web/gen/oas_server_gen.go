@@ -220,7 +220,7 @@ type Handler interface {
 	ListRevisions(ctx context.Context, params ListRevisionsParams) ([]Revision, error)
 	// ListRuns implements listRuns operation.
 	//
-	// The runs that fit the filters, newest first. A request looks at 10,000 runs at most, so that none
+	// The runs that fit the filters, newest first. A request looks at 5,000 runs at most, so that none
 	// takes long: `next` is where to go on.
 	//
 	// GET /api/v1/runs

@@ -134,7 +134,7 @@ func TestRunListThatGoesOnWithoutARun(t *testing.T) {
 		want []string
 	}{
 		"none":        {runList{Next: "next"}, []string{"None found yet", "before=next", "Keep looking"}},
-		"some":        {runList{Next: "next", Rows: make([]runRow, 3)}, []string{"10,000 runs were looked at", "Keep looking"}},
+		"some":        {runList{Next: "next", Rows: make([]runRow, 3)}, []string{"5,000 runs were looked at", "Keep looking"}},
 		"full":        {runList{Next: "next", Rows: make([]runRow, runsOnPage)}, []string{">Older</a>"}},
 		"no agent":    {runList{}, []string{"No runs yet", "Create an agent"}},
 		"all are off": {runList{Agents: []gen.Agent{{Archived: true}}}, []string{"No runs yet", "Create an agent"}},
