@@ -21,9 +21,12 @@ import (
 )
 
 const (
-	// checkMemory is how much memory the check of a data file may take, in bytes;
-	// a bit that is wrong in the file could make it take everything.
-	checkMemory = 1 << 30
+	// checkMemory is how much memory the check of a data file may take, in bytes,
+	// and checkPart the part of the file's size that comes on top: what is
+	// remembered of a page is less than that part of it. A bit that is wrong in the
+	// file could make the check take everything.
+	checkMemory = 128 << 20
+	checkPart   = 8
 	// checkDataName is the command that the check runs in a process of its own.
 	checkDataName = "check-data"
 )
@@ -109,7 +112,11 @@ func checkDataCommand() *cli.Command {
 
 func checkData(ctx context.Context, cmd *cli.Command, args []string) error {
 	file := args[0]
-	if err := limitMemory(checkMemory); err != nil {
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	if err := limitMemory(checkMemory + uint64(max(0, info.Size()))/checkPart); err != nil {
 		return err
 	}
 	db, err := bolt.Open(file, bolt.Options{})
