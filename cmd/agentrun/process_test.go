@@ -32,9 +32,16 @@ type process struct {
 // with the test at the latest.
 func startServe(t *testing.T, data string, flags ...string) *process {
 	t.Helper()
+	return startServeIn(t, nil, data, flags...)
+}
+
+// startServeIn is startServe with more in the server's environment.
+func startServeIn(t *testing.T, environment []string, data string, flags ...string) *process {
+	t.Helper()
 	p := &process{t: t, data: data, ended: make(chan struct{}), setup: make(chan string, 1)}
 	p.cmd = exec.CommandContext(t.Context(), "agentrun",
 		append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0"}, flags...)...)
+	p.cmd.Env = append(os.Environ(), environment...)
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

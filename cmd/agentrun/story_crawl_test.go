@@ -37,9 +37,8 @@ var (
 // TestEveryLinkLeadsSomewhere follows every link from the first page on, signed
 // in as an operator, and weighs what each page ships.
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
-	t.Setenv("AGENTRUN_ADMIN_EMAIL", storyEmail)
-	t.Setenv("AGENTRUN_ADMIN_PASSWORD", storyPassword)
-	s := &story{t: t, p: startServe(t, filepath.Join(t.TempDir(), "data"))}
+	t.Parallel()
+	s := &story{t: t, p: unattended(t)}
 	s.apply("name: echo\ncommand: [cat]\n")
 	run := s.create("run", "hello")
 	s.awaitTurns(run, 1)

@@ -29,13 +29,20 @@ type story struct {
 	p *process
 }
 
-// begin starts a server that has an operator, who is signed in.
+// unattended starts a server that has an operator.
+func unattended(t *testing.T, flags ...string) *process {
+	t.Helper()
+	return startServeIn(t, []string{"AGENTRUN_ADMIN_EMAIL=" + storyEmail, "AGENTRUN_ADMIN_PASSWORD=" + storyPassword},
+		filepath.Join(t.TempDir(), "data"), flags...)
+}
+
+// begin starts a server that has an operator, who is signed in. It goes on
+// beside other tests.
 func begin(t *testing.T, flags ...string) *story {
 	t.Helper()
 	browser.NeedAxe(t)
-	t.Setenv("AGENTRUN_ADMIN_EMAIL", storyEmail)
-	t.Setenv("AGENTRUN_ADMIN_PASSWORD", storyPassword)
-	s := &story{Tab: browser.Open(t), t: t, p: startServe(t, filepath.Join(t.TempDir(), "data"), flags...)}
+	t.Parallel()
+	s := &story{Tab: browser.Open(t), t: t, p: unattended(t, flags...)}
 	s.signIn(storyEmail, storyPassword)
 	return s
 }
@@ -152,6 +159,7 @@ func (s *story) confirm(id string) {
 // nothing but the browser and the command that it shows.
 func TestStoryFirstRun(t *testing.T) {
 	browser.NeedAxe(t)
+	t.Parallel()
 	s := &story{Tab: browser.Open(t), t: t, p: startServe(t, filepath.Join(t.TempDir(), "data"))}
 	s.Go(<-s.p.setup)
 	s.look("setup")

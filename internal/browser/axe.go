@@ -2,7 +2,6 @@ package browser
 
 import (
 	"os"
-	"strings"
 	"testing"
 
 	"agentrun/internal/needs"
@@ -21,7 +20,8 @@ func NeedAxe(t testing.TB) {
 }
 
 // Axe returns what axe-core finds to be of serious or critical impact on the
-// page as it is, a line each.
+// page, a line each: everything in the light colours, and the contrast in the
+// dark ones, which differ in nothing else.
 func (b *Tab) Axe() []string {
 	b.t.Helper()
 	NeedAxe(b.t)
@@ -31,12 +31,17 @@ func (b *Tab) Axe() []string {
 	}
 	// The protocol evaluates it outside of the page's Content Security Policy.
 	Evaluate[bool](b, string(source)+";true")
-	found := Evaluate[string](b, `axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations
+	b.Look("light", 1280, 900)
+	found := b.axe("light", "")
+	b.Look("dark", 1280, 900)
+	found = append(found, b.axe("dark", `, runOnly: "color-contrast"`)...) //nolint:misspell // Its name.
+	b.Look("light", 1280, 900)
+	return found
+}
+
+func (b *Tab) axe(scheme, options string) []string {
+	b.t.Helper()
+	return Evaluate[[]string](b, `axe.run(document, {resultTypes: ["violations"]`+options+`}).then(r => r.violations
 		.filter(v => v.impact === "serious" || v.impact === "critical")
-		.flatMap(v => v.nodes.map(n => v.id + " (" + v.impact + "): " + n.target.join(" ") + ": " + n.failureSummary.replaceAll("\n", " ")))
-		.join("\n"))`)
-	if found == "" {
-		return nil
-	}
-	return strings.Split(found, "\n")
+		.flatMap(v => v.nodes.map(n => "`+scheme+`: " + v.id + " (" + v.impact + "): " + n.target.join(" ") + ": " + n.failureSummary.replaceAll("\n", " "))))`)
 }

@@ -38,11 +38,11 @@ type Tab struct {
 // this machine can be reached.
 func Open(t testing.TB) *Tab {
 	t.Helper()
-	needs.Program(t, "chromium")
+	needs.Program(t, "chromium-headless-shell")
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	t.Cleanup(cancel)
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.ExecPath("chromium"), chromedp.WindowSize(1280, 900),
+		chromedp.ExecPath("chromium-headless-shell"), chromedp.WindowSize(1280, 900),
 		// Tests may run as root.
 		chromedp.NoSandbox, chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"))
 	ctx, stop := chromedp.NewExecAllocator(ctx, options...)
@@ -167,15 +167,18 @@ func Evaluate[T any](b *Tab, expression string) T {
 	return value
 }
 
-// Wait returns when the JavaScript condition holds, which is looked at after
-// every change of the page. A page that is left meanwhile is asked again, and a
+// Wait returns when the JavaScript condition holds, which is looked at soon after
+// every change of the page, once for many. A page that is left meanwhile is asked again, and a
 // condition that cannot be evaluated yet does not hold yet.
 func (b *Tab) Wait(condition string) {
 	b.t.Helper()
 	expression := `new Promise((done, failed) => {
-		let observer, error = "";
-		const look = () => { try { if (` + condition + `) { observer?.disconnect(); done(true) } } catch (e) { error = e + "; " } };
-		observer = new MutationObserver(look);
+		let observer, due, error = "";
+		const look = () => {
+			due = false;
+			try { if (` + condition + `) { observer?.disconnect(); done(true) } } catch (e) { error = e + "; " }
+		};
+		observer = new MutationObserver(() => { if (!due) { due = true; setTimeout(look, 10) } });
 		observer.observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
 		look();
 		setTimeout(() => failed(new Error(error + "it did not come to hold; the page says: " + document.body?.innerText.slice(0, 2000))), 30000);

@@ -18,10 +18,11 @@ var views = []struct {
 	name          string
 	width, height int64
 	scheme        string
+	narrow        bool
 }{
-	{"light", 1280, 900, "light"},
-	{"dark", 1280, 900, "dark"},
-	{"narrow", 360, 800, "light"},
+	{"light", 1280, 900, "light", false},
+	{"dark", 1280, 900, "dark", false},
+	{"narrow", 360, 800, "light", true},
 }
 
 // Picture keeps pictures of the page as it is, light, dark and narrow, in the
@@ -31,26 +32,33 @@ func (b *Tab) Picture(name string) (narrow int) {
 	b.t.Helper()
 	folder := os.Getenv(pictures)
 	for _, v := range views {
-		b.Look(v.scheme, v.width, v.height)
-		if v.name == "narrow" {
+		if folder != "" || v.narrow {
+			b.Look(v.scheme, v.width, v.height)
+		}
+		if v.narrow {
 			narrow = Evaluate[int](b, `document.documentElement.scrollWidth`)
 		}
-		if folder == "" {
-			continue
-		}
-		picture, err := chromedp.Run(b.Context, chromedp.FullScreenshot(100))
-		if err == nil {
-			err = os.MkdirAll(folder, 0o750)
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(folder, name+"-"+v.name+".png"), picture, 0o600)
-		}
-		if err != nil {
-			b.t.Fatal(err)
+		if folder != "" {
+			b.keep(filepath.Join(folder, name+"-"+v.name+".png"))
 		}
 	}
 	b.Look("light", 1280, 900)
 	return narrow
+}
+
+// keep writes a picture of the whole page to a file.
+func (b *Tab) keep(path string) {
+	b.t.Helper()
+	picture, err := chromedp.Run(b.Context, chromedp.FullScreenshot(100))
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o750)
+	}
+	if err == nil {
+		err = os.WriteFile(path, picture, 0o600)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 // Look sets the colour scheme and the size of the screen.

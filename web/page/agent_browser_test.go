@@ -13,9 +13,11 @@ import (
 	"agentrun/storage/storagetest"
 )
 
-// openTab is a browser's tab at which an operator is signed in.
-func (s *site) openTab() *browser.Tab {
-	s.t.Helper()
+// openTab is a browser's tab at which an operator is signed in. Its test goes on
+// beside others.
+func (s *site) openTab(t *testing.T) *browser.Tab {
+	t.Helper()
+	t.Parallel()
 	s.mustUser(testEmail, "")
 	tab := browser.Open(s.t)
 	tab.Go(s.server.URL + "/sign-in")
@@ -29,7 +31,7 @@ func (s *site) openTab() *browser.Tab {
 func TestFormAndFileInBrowser(t *testing.T) {
 	s := newSite(t)
 	agent, _ := s.mustAgent(programSource)
-	tab := s.openTab()
+	tab := s.openTab(t)
 	tab.Go(s.server.URL + "/agents/" + agent.ID.String() + "/edit")
 
 	// From the form to the text, which is typed into before the answer is there.
@@ -96,7 +98,7 @@ func TestAgentPagesInBrowser(t *testing.T) {
 	for i := range 3 {
 		s.mustRun(caller, fmt.Sprintf("Nightly count %d", i), "Count.")
 	}
-	tab := s.openTab()
+	tab := s.openTab(t)
 	path, list := "/agents/"+agent.ID.String(), "/orgs/"+agent.OrgID.String()+"/agents"
 	empty, err := s.store.CreateOrg(t.Context(), "Empty")
 	if err != nil {

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -9,9 +10,11 @@ import (
 	"agentrun/internal/browser"
 )
 
-// openAccount signs in at a real browser and shows the account page.
+// openAccount signs in at a real browser and shows the account page. The test
+// goes on beside others.
 func openAccount(t *testing.T, s *site) *browser.Tab {
 	t.Helper()
+	t.Parallel()
 	s.mustUser(testEmail, "")
 	b := browser.Open(t)
 	b.Go(s.server.URL + "/sign-in?next=%2Faccount")
@@ -115,34 +118,36 @@ func framePages(ids map[string]string) map[string]string {
 	}
 }
 
-func TestPagesFitANarrowScreen(t *testing.T) {
-	s := newSite(t)
-	b := openAccount(t, s)
-	b.Type("#name", "deployment\n")
-	b.Wait(`document.querySelector("#secret")`)
-	if width := b.Picture("frame-token"); width > 360 {
-		t.Errorf("a token is %d wide on a narrow screen", width)
-	}
-	for name, path := range framePages(s.mustIDs()) {
-		b.Go(s.server.URL + path)
-		if width := b.Picture("frame-" + name); width > 360 {
-			t.Errorf("%s is %d wide on a narrow screen", path, width)
-		}
-	}
-}
-
-func TestPagesAreAccessible(t *testing.T) {
+func TestPagesSuitEverybody(t *testing.T) {
 	browser.NeedAxe(t)
 	s := newSite(t)
 	b := openAccount(t, s)
-	pages := framePages(s.mustIDs())
-	for _, path := range pages {
-		b.Go(s.server.URL + path)
-		for _, scheme := range []string{"light", "dark"} {
-			b.Look(scheme, 1280, 900)
-			for _, found := range b.Axe() {
-				t.Errorf("%s, %s: %s", path, scheme, found)
-			}
+	look := func(name string) {
+		t.Helper()
+		if width := b.Picture("frame-" + name); width > 360 {
+			t.Errorf("%s is %d wide on a screen of 360", name, width)
 		}
+		for _, found := range b.Axe() {
+			t.Errorf("%s: %s", name, found)
+		}
+	}
+	b.Type("#name", "deployment\n")
+	b.Wait(`document.querySelector("#secret")`)
+	look("token")
+	for name, path := range framePages(s.mustIDs()) {
+		b.Go(s.server.URL + path)
+		look(name)
+	}
+
+	// What is looked for would be found.
+	browser.Evaluate[bool](b, `(() => {
+		document.querySelector("h1").append(document.createElement("img"));
+		document.querySelector("h1").style.color = "light-dark(black, #222)";
+		return true;
+	})()`)
+	found := strings.Join(b.Axe(), "\n")
+	const contrast = ": color-contrast" //nolint:misspell // Its name.
+	if !strings.Contains(found, "light: image-alt") || !strings.Contains(found, "dark"+contrast) || strings.Contains(found, "light"+contrast) {
+		t.Errorf("of an image without a text, and dark grey on black, axe-core finds:\n%s", found)
 	}
 }

@@ -38,20 +38,19 @@ const (
 	managementPath = pagePath + "/management.json"
 )
 
-// files are what the page loads. The licence and the notices are in the binary
-// because they go wherever Swagger UI goes.
-var files = asset.NewSet(pagePath+"/", map[string][]byte{
-	"swagger-ui.css":                   swaggerCSS,
-	"swagger-ui-bundle.js":             swaggerJS,
-	"LICENSE":                          swaggerLicence,
-	"NOTICE":                           swaggerNotice,
-	"swagger-ui-bundle.js.LICENSE.txt": swaggerBundled,
-	"reference.css":                    ownCSS,
-	"reference.js":                     ownJS,
-})
-
-var page = template.Must(template.New("page").
-	Funcs(template.FuncMap{"file": files.URL, "asset": asset.URL}).Parse(pageHTML))
+// newFiles returns what the page loads. The licence and the notices are in the
+// binary because they go wherever Swagger UI goes.
+func newFiles() *asset.Set {
+	return asset.NewSet(pagePath+"/", map[string][]byte{
+		"swagger-ui.css":                   swaggerCSS,
+		"swagger-ui-bundle.js":             swaggerJS,
+		"LICENSE":                          swaggerLicence,
+		"NOTICE":                           swaggerNotice,
+		"swagger-ui-bundle.js.LICENSE.txt": swaggerBundled,
+		"reference.css":                    ownCSS,
+		"reference.js":                     ownJS,
+	})
+}
 
 // contract is one of those that the page can show. The query of the page says
 // which.
@@ -64,7 +63,10 @@ type contract struct {
 // two contracts in JSON, which the handler keeps. The page's icon is one of the
 // files that asset.Handler serves.
 func New(public, management []byte) http.Handler {
-	onPublic, onManagement := render(publicPath), render(managementPath)
+	// Not before: every start of the binary would wait for it, also for a command.
+	files := newFiles()
+	page := template.Must(template.New("page").Funcs(template.FuncMap{"file": files.URL, "asset": asset.URL}).Parse(pageHTML))
+	onPublic, onManagement := render(page, publicPath), render(page, managementPath)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+pagePath, func(w http.ResponseWriter, r *http.Request) {
 		shown := onPublic
@@ -85,7 +87,7 @@ func New(public, management []byte) http.Handler {
 }
 
 // render returns the page that shows the contract at this path.
-func render(shown string) []byte {
+func render(page *template.Template, shown string) []byte {
 	var html bytes.Buffer
 	err := page.Execute(&html, []contract{
 		{Title: "Public API", Page: pagePath, JSON: publicPath, Current: shown == publicPath},
