@@ -70,16 +70,20 @@ func TestConfinedIsStopped(t *testing.T) {
 			"it has another session": "setsid sh -c 'trap \"\" TERM; sleep 600' & sleep 600",
 			"it is stopped":          "sh -c 'kill -STOP $$'",
 		} {
-			o := s.script(script)
-			if name != "by itself" {
-				o.Stop = 300 * time.Millisecond
-			}
-			if r := s.run(o); r.Err != "" || r.Exit.Stopped != (o.Stop > 0) || r.Took > StopGrace+3*time.Second {
-				t.Errorf("%s: %+v", name, r)
-			}
-			if left := processesIn(t, s.workspace); len(left) > 0 {
-				t.Errorf("%s: alive are %v", name, left)
-			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s := newSetting(t, s.level, s.uid)
+				o := s.script(script)
+				if name != "by itself" {
+					o.Stop = 300 * time.Millisecond
+				}
+				if r := s.run(o); r.Err != "" || r.Exit.Stopped != (o.Stop > 0) || r.Took > StopGrace+3*time.Second {
+					t.Errorf("%+v", r)
+				}
+				if left := processesIn(t, s.workspace); len(left) > 0 {
+					t.Errorf("alive are %v", left)
+				}
+			})
 		}
 	})
 }
