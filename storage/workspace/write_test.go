@@ -232,22 +232,22 @@ func overwritten(t *testing.T, secrets []string) (lost int) {
 // A file is written again and again while a program puts other things in its
 // place. What these lead to is never written to.
 func TestWriteRaces(t *testing.T) {
-	const tries = 1500
+	const wanted = 1500
 	s := inMemory(t)
 	run, folder := mustRun(t, s)
 	all, secrets := assaults(t, s, folder)
 	for name, a := range all {
 		t.Run(name, func(t *testing.T) {
-			written, refused := 0, 0
+			tries, written, refused := 0, 0, 0
 			a.run(t, func() {
-				for i := range tries {
+				for begun := time.Now(); goOn(tries, wanted, begun, written > 0 && refused > 0); tries++ {
 					switch err := s.WriteFile(run, a.write, []byte("attack"), os.Geteuid()); {
 					case err == nil:
 						written++
 					case errors.Is(err, ErrFileRefused):
 						refused++
 					default:
-						t.Errorf("try %d: %v", i, err)
+						t.Errorf("try %d: %v", tries, err)
 						return
 					}
 				}
