@@ -18,8 +18,9 @@ const (
 	busy = `{"type":"error","error":{"type":"some_error","message":"wait a\nmoment, ` + Key + `"}}`
 	// moment is what of it is fit to be shown.
 	moment = "wait a moment, [key]"
-	// brief is how long silence may last where it has to be noticed.
-	brief = 50 * time.Millisecond
+	// brief is how long silence may last where it has to be noticed. In less, a
+	// request does not reach the server on a machine that has more to do.
+	brief = 200 * time.Millisecond
 	// huge is how long the line is that has no end.
 	huge = 100 << 20
 )
@@ -122,15 +123,15 @@ func breaks() []fault {
 // silences are answers that do not come.
 func silences() []fault {
 	return []fault{
-		{name: "silence", serve: func(_ Provider, s *Server, _ http.ResponseWriter, r *http.Request) { s.hang(r) }, kind: model.ErrUnavailable, attempts: five, says: "no answer for 50ms", silent: true},
+		{name: "silence", serve: func(_ Provider, s *Server, _ http.ResponseWriter, r *http.Request) { s.hang(r) }, kind: model.ErrUnavailable, attempts: five, says: "no answer for 200ms", silent: true},
 		{name: "silence after the header", serve: func(_ Provider, s *Server, w http.ResponseWriter, r *http.Request) {
 			send(w, "")
 			s.hang(r)
-		}, kind: model.ErrUnavailable, attempts: five, says: "no answer for 50ms", silent: true},
+		}, kind: model.ErrUnavailable, attempts: five, says: "no answer for 200ms", silent: true},
 		{name: "silence in the middle", serve: func(p Provider, s *Server, w http.ResponseWriter, r *http.Request) {
 			send(w, half(p.Good))
 			s.hang(r)
-		}, kind: model.ErrUnavailable, attempts: five, says: "no byte for 50ms", silent: true},
+		}, kind: model.ErrUnavailable, attempts: five, says: "no byte for 200ms", silent: true},
 		{name: "silence in an error", serve: func(_ Provider, s *Server, w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(500)
 			write(w, "half a")
