@@ -66,7 +66,7 @@ func python(program string) string { return "exec python3 - <<'END'\n" + program
 // its own; without the limit it takes more.
 func TestBombs(t *testing.T) {
 	needs.Program(t, "python3")
-	everySetting(t, func(t *testing.T, s *setting) {
+	eitherSetting(t, func(t *testing.T, s *setting) {
 		injected, survived := 0, 0
 		for _, b := range bombs {
 			if b.limits.Memory > 0 && s.level == Full && raceDetector() {
@@ -123,7 +123,7 @@ var stopped = map[string]order{
 // it; and meanwhile others get what they need to run.
 func TestBombsAreStopped(t *testing.T) {
 	needs.Program(t, "bash")
-	everySetting(t, func(t *testing.T, s *setting) {
+	eitherSetting(t, func(t *testing.T, s *setting) {
 		for name, b := range stopped {
 			o := s.order(b.Args...)
 			o.Limits, o.Stop, o.Grace = b.Limits, 700*time.Millisecond, 200*time.Millisecond

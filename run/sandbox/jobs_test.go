@@ -54,7 +54,7 @@ func TestJobs(t *testing.T) {
 	if everywhere < leastJobs {
 		t.Errorf("only %d jobs are done everywhere, not %d", everywhere, leastJobs)
 	}
-	everySetting(t, func(t *testing.T, s *setting) {
+	eitherSetting(t, func(t *testing.T, s *setting) {
 		var l jobList
 		t.Run("all", func(t *testing.T) {
 			for _, j := range jobs() {

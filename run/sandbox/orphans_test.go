@@ -98,7 +98,7 @@ func TestOrphans(t *testing.T) {
 	needs.Program(t, "perl")
 	const atOnce = 4
 	y := &tally{took: map[string]time.Duration{}, gone: map[string]time.Duration{}}
-	everySetting(t, func(t *testing.T, s *setting) {
+	eitherSetting(t, func(t *testing.T, s *setting) {
 		var cases sync.WaitGroup
 		free := make(chan struct{}, atOnce)
 		for n := range 3 * len(shapes) * len(endings) {

@@ -149,6 +149,18 @@ func everySetting(t *testing.T, test func(t *testing.T, s *setting)) {
 	}
 }
 
+// eitherSetting is everySetting for tests that take long: of every day's, each
+// level and each user has a part, and a full one has them all.
+func eitherSetting(t *testing.T, test func(t *testing.T, s *setting)) {
+	t.Helper()
+	everySetting(t, func(t *testing.T, s *setting) {
+		if !longTests() && (s.level == Full) != (s.uid == 0) {
+			t.Skip("with AGENTRUN_TEST=full only")
+		}
+		test(t, s)
+	})
+}
+
 // newSetting makes a data directory with a workspace, as a server does.
 func newSetting(t *testing.T, level Level, uid int) *setting {
 	t.Helper()
