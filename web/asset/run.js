@@ -21,14 +21,20 @@
     const notice = document.getElementById("not-live");
     if (notice) notice.hidden = hidden;
   };
-  document.addEventListener("htmx:sse:after:connection", () => notLive(true));
+  let wait = 1000;
+  document.addEventListener("htmx:sse:after:connection", () => {
+    wait = 1000;
+    notLive(true);
+  });
   document.addEventListener("htmx:sse:error", () => notLive(false));
   for (const failure of ["htmx:error", "htmx:response:error"]) {
     document.addEventListener(failure, (event) => {
       const live = event.target;
       if (live.id !== "live") return;
       notLive(false);
-      setTimeout(() => htmx.trigger(live, "again"), 1000 + 2000 * Math.random());
+      // Many pages are not to come back at the same moment, nor often for nothing.
+      setTimeout(() => htmx.trigger(live, "again"), wait * (0.7 + 0.6 * Math.random()));
+      wait = Math.min(2 * wait, 60000);
     });
   }
 

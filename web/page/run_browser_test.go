@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -144,9 +145,9 @@ func TestRunPageComesBack(t *testing.T) {
 	}
 }
 
-// cuttable is the site behind a line that can be cut: what is asked for below
-// the paths that end so gets no answer.
-func (s *site) cuttable() (address string, cut func(ending string)) {
+// cuttable is the site behind a line that can be cut: what is asked for at the
+// paths that end so is answered with the status, or not at all when it is 0.
+func (s *site) cuttable() (address string, cut func(ending string, status int)) {
 	s.t.Helper()
 	target, err := url.Parse(s.server.URL)
 	if err != nil {
@@ -154,17 +155,27 @@ func (s *site) cuttable() (address string, cut func(ending string)) {
 	}
 	line := httputil.NewSingleHostReverseProxy(target)
 	line.FlushInterval = -1
-	var ending atomic.Value
-	ending.Store("none")
+	type fault struct {
+		ending string
+		status int
+	}
+	var now atomic.Pointer[fault]
+	now.Store(&fault{ending: "none"})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, ending.Load().(string)) {
+		switch f := now.Load(); {
+		case !strings.HasSuffix(r.URL.Path, f.ending):
+			line.ServeHTTP(w, r)
+		case f.status == 0:
 			panic(http.ErrAbortHandler)
+		default:
+			w.Header().Set("Content-Type", "text/html")
+			w.WriteHeader(f.status)
+			_, _ = io.WriteString(w, "<li>the line's own page</li>")
 		}
-		line.ServeHTTP(w, r)
 	}))
 	s.t.Cleanup(server.Close)
-	return server.URL, func(cut string) {
-		ending.Store(cut)
+	return server.URL, func(ending string, status int) {
+		now.Store(&fault{ending, status})
 		server.CloseClientConnections()
 	}
 }
@@ -178,21 +189,29 @@ func TestRunPageSaysThatItIsNotLive(t *testing.T) {
 	const lost, live = `!document.querySelector("#not-live").hidden`, `document.querySelector("#not-live").hidden`
 
 	// What never was connected is tried again.
-	cut("/live")
+	cut("/live", 0)
 	tab.Go(address + "/runs/" + run.ID.String())
 	tab.Wait(lost)
-	cut("none")
+	cut("none", 0)
+	tab.Wait(live)
+	cut("/live", http.StatusBadGateway)
+	tab.Go(address + "/runs/" + run.ID.String())
+	tab.Wait(lost)
+	cut("none", 0)
 	turn := s.mustClaim()
 	tab.Wait(live + ` && document.querySelectorAll("#timeline > li").length === 3`)
+	if text := browser.Evaluate[string](tab, `document.body.innerText`); strings.Contains(text, "the line's own page") {
+		t.Errorf("the page shows the error of what is in between:\n%s", text)
+	}
 
 	// And so is what was.
-	cut("")
+	cut("", 0)
 	tab.Wait(lost)
 	for _, barrier := range tab.Axe() {
 		t.Error(barrier)
 	}
 	s.must(s.store.FinishTurn(t.Context(), turn.Claim, "done"))
-	cut("none")
+	cut("none", 0)
 	tab.Wait(live + ` && document.querySelector("#run-status").innerText === "finished"`)
 }
 
