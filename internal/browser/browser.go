@@ -100,6 +100,19 @@ func (b *Tab) Complaints() []string {
 	return slices.Clone(b.complaints)
 }
 
+// Quiet fails the test when the browser complained, or a request went to another
+// server than this one, since the tab was opened or since Forget.
+func (b *Tab) Quiet(name, server string) {
+	b.t.Helper()
+	for _, complaint := range b.Complaints() {
+		b.t.Errorf("%s: the browser complains: %s", name, complaint)
+	}
+	for _, address := range b.Outside(server) {
+		b.t.Errorf("%s: a request leaves the server: %s", name, address)
+	}
+	b.Forget()
+}
+
 // Forget forgets the requests and complaints up to here.
 func (b *Tab) Forget() {
 	b.mu.Lock()

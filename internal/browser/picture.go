@@ -28,7 +28,7 @@ var views = []struct {
 // Picture keeps pictures of the page as it is, light, dark and narrow, in the
 // folder that AGENTRUN_SCREENSHOTS names; without it, none. It returns the
 // page's width on the narrow screen, which is 360 unless something sticks out.
-func (b *Tab) Picture(name string) (narrow int) {
+func (b *Tab) Picture(name string) (narrow int64) {
 	b.t.Helper()
 	folder := os.Getenv(pictures)
 	for _, v := range views {
@@ -36,7 +36,7 @@ func (b *Tab) Picture(name string) (narrow int) {
 			b.Look(v.scheme, v.width, v.height)
 		}
 		if v.narrow {
-			narrow = Evaluate[int](b, `document.documentElement.scrollWidth`)
+			narrow = Evaluate[int64](b, `document.documentElement.scrollWidth`)
 		}
 		if folder != "" {
 			b.keep(filepath.Join(folder, name+"-"+v.name+".png"))
@@ -59,6 +59,19 @@ func (b *Tab) keep(path string) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+// LooksWell keeps pictures of the page, and fails the test when something sticks
+// out of a narrow screen or keeps people out, or when the page is not Quiet.
+func (b *Tab) LooksWell(name, server string) {
+	b.t.Helper()
+	if width := b.Picture(name); width > views[len(views)-1].width {
+		b.t.Errorf("%s is %d pixels wide on a narrow screen", name, width)
+	}
+	for _, barrier := range b.Axe() {
+		b.t.Errorf("%s: %s", name, barrier)
+	}
+	b.Quiet(name, server)
 }
 
 // Look sets the colour scheme and the size of the screen.

@@ -16,32 +16,6 @@ import (
 	"agentrun/storage"
 )
 
-// looksWell keeps pictures of pages, and fails the test when something sticks
-// out, is against the policy or keeps people out.
-func (s *site) looksWell(tab *browser.Tab, pages map[string]string) {
-	s.t.Helper()
-	for name, path := range pages {
-		tab.Go(s.server.URL + path)
-		if width := tab.Picture(name); width > 360 {
-			s.t.Errorf("%s is %d wide on a screen of 360", name, width)
-		}
-		s.quiet(tab)
-		for _, found := range tab.Axe() {
-			s.t.Errorf("%s: %s", name, found)
-		}
-	}
-}
-
-func (s *site) quiet(tab *browser.Tab) {
-	s.t.Helper()
-	if found := tab.Complaints(); len(found) > 0 {
-		s.t.Errorf("complaints: %q", found)
-	}
-	if found := tab.Outside(s.server.URL); len(found) > 0 {
-		s.t.Errorf("requests to elsewhere: %q", found)
-	}
-}
-
 func TestRunPagesInABrowser(t *testing.T) {
 	browser.NeedAxe(t)
 	s := newSite(t)
@@ -65,12 +39,15 @@ func TestRunPagesInABrowser(t *testing.T) {
 	}
 	s.mustFile(run, "reports/2026/a-report-with-a-long-name.md", "# Report\n\n- all is well\n")
 	s.mustFile(run, "data.csv", "a,b\n1,2\n")
-	s.looksWell(tab, map[string]string{
+	for name, path := range map[string]string{
 		"runs": org + "/runs", "runs-of-agent": org + "/runs?agent=" + agent.ID.String(), "runs-none": "/orgs/" + empty.ID.String() + "/runs",
 		"run": "/runs/" + run.ID.String(), "run-stopped": "/runs/" + stopped.ID.String(), "run-event": "/runs/" + run.ID.String() + "/events/5",
 		"run-files": "/runs/" + run.ID.String() + "/files", "run-preview": "/runs/" + run.ID.String() + "/preview?path=data.csv",
 		"models": org + "/models", "audit": org + "/audit", "audit-all": "/audit",
-	})
+	} {
+		tab.Go(s.server.URL + path)
+		tab.LooksWell(name, s.server.URL)
+	}
 }
 
 const markdownSample = "## Notes\n\nWhat changed, in `main.go`:\n\n- one **thing**\n- [another](https://example.org/x)\n\n```go\nfunc main() {}\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
@@ -109,7 +86,7 @@ func TestRunPageIsLive(t *testing.T) {
 	if replayed := browser.Evaluate[string](tab, timelineText); len(live) < 1000 || replayed[:len(live)] != live {
 		t.Errorf("live:\n%s\nafter a reload:\n%s", live, replayed)
 	}
-	s.quiet(tab)
+	tab.Quiet("the page", s.server.URL)
 }
 
 const timelineText = `[...document.querySelectorAll("#timeline > li")].map(e => e.outerHTML.replace(/ class="htmx-added"/g, "")).join("\n")`
@@ -260,5 +237,5 @@ func TestRunListInABrowser(t *testing.T) {
 	if text := browser.Evaluate[string](tab, `document.querySelector("#filter-text").value`); text != "sec" {
 		t.Errorf("the text to look for became %q", text)
 	}
-	s.quiet(tab)
+	tab.Quiet("the page", s.server.URL)
 }

@@ -118,17 +118,6 @@ func (b tab) show(s *site, query string) {
 	b.Wait(`document.querySelector(".swagger-ui .info .title, .swagger-ui .errors")`)
 }
 
-func (b tab) expectQuiet(s *site) {
-	b.t.Helper()
-	outside, complaints := b.Outside(s.url), b.Complaints()
-	if len(outside) > 0 {
-		b.t.Errorf("requests that leave the server: %q", outside)
-	}
-	if len(complaints) > 0 {
-		b.t.Errorf("complaints of the browser: %q", complaints)
-	}
-}
-
 func TestPageShowsEveryOperation(t *testing.T) {
 	s, b := newSite(t), openTab(t)
 	b.show(s, "")
@@ -173,7 +162,7 @@ func TestPageShowsEveryOperation(t *testing.T) {
 		b.Wait(`Array.from(document.querySelectorAll(".opblock.is-open")).every(block =>
 			Array.from(block.querySelector("[data-path]").dataset.path.matchAll(/{(.*?)}/g)).every(([, name]) =>
 				block.querySelector('tr[data-param-name="' + name + '"]')))`)
-		b.expectQuiet(s)
+		b.Quiet("the page", s.url)
 	}
 }
 
@@ -198,7 +187,7 @@ func TestTryItOut(t *testing.T) {
 	if diff := cmp.Diff(want, s.called()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
-	b.expectQuiet(s)
+	b.Quiet("the page", s.url)
 }
 
 // tryOut has the page call the operation, after the steps that fill its form,
